@@ -1,0 +1,100 @@
+/* The seam between the C front (libgccl.so) and the Go core (libgccl_core.so).
+ *
+ * The front opens the core at the first call that needs it, calls gcclgo_open once, and from then on only through
+ * the table it filled. Everything here is plain C memory; the core keeps no pointer past the return of a call
+ * except to struct ncclComm, gccl_window and gccl_lowered blocks, which are C memory too.
+ */
+#ifndef GCCL_CAPI_CORE_H
+#define GCCL_CAPI_CORE_H
+
+#include "../device/layout/comm.h"
+
+#define GCCL_CORE_ABI 1u
+enum { GCCL_TEXT = 512 };
+
+/* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
+ * "not set". The core resolves what is not set from the parent, the environment and the defaults. */
+typedef struct {
+  int32_t blocking, cga_cluster_size, min_ctas, max_ctas;
+  int32_t split_share, shrink_share, traffic_class, collnet_enable;
+  int32_t cta_policy, nvls_ctas, nchannels_per_net_peer, nvlink_centric_sched;
+  int32_t graph_usage_mode, num_rma_ctx, max_p2p_peers, graph_stream_ordering;
+  char net_name[64], comm_name[128];
+  int32_t device_kind;           /* gcclDeviceKind_t of the calling thread */
+  int32_t pad;
+} gccl_config;
+
+enum gccl_job_kind {
+  GCCL_JOB_INIT, GCCL_JOB_SPLIT, GCCL_JOB_SHRINK, GCCL_JOB_GROW,
+  GCCL_JOB_FINALIZE, GCCL_JOB_DESTROY, GCCL_JOB_ABORT, GCCL_JOB_REVOKE,
+  GCCL_JOB_WINDOW, GCCL_JOB_SUSPEND, GCCL_JOB_RESUME
+};
+
+/* One unit of slow work. The front owns the job and everything it points to until run returns, or, for a job that
+ * goes on in the background, until the core calls done. */
+typedef struct gccl_job {
+  int32_t kind;
+  int32_t rc;                    /* out: ncclResult_t */
+  struct ncclComm *comm;         /* the communicator worked on: INIT, SPLIT, SHRINK, GROW fill this fresh one (state
+                                    GCCL_COMM_INIT); NULL only for a split with no colour */
+  struct ncclComm *parent;       /* SPLIT, SHRINK, GROW by a member; NULL otherwise */
+  gccl_config config;            /* resolved: INIT, SPLIT, SHRINK, GROW */
+  int32_t nranks, rank;          /* INIT, GROW */
+  int32_t nids;
+  int32_t color, key;            /* SPLIT */
+  int32_t flags;                 /* SHRINK, REVOKE, SUSPEND, WINDOW */
+  int32_t nexclude;
+  int32_t pad;
+  const unsigned char *ids;      /* nids × 128 bytes; NULL in GROW when a member passes none */
+  const int32_t *exclude;        /* SHRINK */
+  void *buff;                    /* WINDOW */
+  uint64_t size;                 /* WINDOW */
+  void **out;                    /* WINDOW: receives gccl_window* (or NULL); SPLIT, SHRINK, GROW: receives comm when complete */
+  char text[GCCL_TEXT];          /* out: what went wrong; empty on success */
+} gccl_job;
+
+/* What the front gives to the core. */
+typedef struct {
+  uint32_t abi, size;
+  /* A background run has ended: the front publishes the result and frees the jobs. Called from a core thread. */
+  void (*done)(gccl_job *jobs, int32_t n, void *cookie);
+  /* Waits until comm has no operation in flight, or its abort word is set, or timeout_ns is over (0 = for ever).
+   * Returns 0, or ncclTimeout / the latched error. */
+  int32_t (*quiesce)(struct ncclComm *comm, uint64_t timeout_ns);
+  /* The communicator is gone: the front recycles its slot. */
+  void (*retire)(struct ncclComm *comm);
+} gccl_front_api;
+
+/* What the core offers to the front. Every function returns an ncclResult_t and writes a text of at most GCCL_TEXT
+ * bytes when it is not ncclSuccess. None of them panics. */
+typedef struct {
+  uint32_t abi, size;
+  int32_t (*get_unique_id)(unsigned char id[128], char *text);
+  int32_t (*comm_get_unique_id)(struct ncclComm *, unsigned char id[128], char *text);
+  /* Fills what the caller left open (environment over config over parent over default) and checks ranges. parent may be NULL. */
+  int32_t (*config_resolve)(gccl_config *, const struct ncclComm *parent, char *text);
+  /* Runs all jobs side by side. blocking: returns when the last has ended (jobs[i].rc each; returns the last error).
+   * Otherwise starts them, returns ncclInProgress, and calls front.done(jobs, n, cookie) later. */
+  int32_t (*run)(gccl_job *jobs, int32_t n, int32_t blocking, void *cookie);
+  /* A launch table miss: plans (coll, cls, root), lowers it and adds it to comm->table. */
+  int32_t (*plan)(struct ncclComm *, uint32_t coll, uint32_t cls, uint32_t root, char *text);
+  int32_t (*mem_alloc)(void **ptr, uint64_t size, char *text);
+  int32_t (*mem_free)(void *ptr, char *text);
+  int32_t (*window_deregister)(struct ncclComm *, gccl_window *, char *text);
+  int32_t (*mem_stats)(struct ncclComm *, int32_t stat, uint64_t *value, char *text);
+  int32_t (*stats_bytes)(struct ncclComm *, uint64_t *shared, uint64_t *priv, char *text);
+  /* Predicted time of a collective, µs (ncclGroupSimulateEnd). */
+  int32_t (*estimate)(struct ncclComm *, uint32_t coll, uint64_t bytes, float *us, char *text);
+  /* ncclParam*: key → text and type; see param.c. type is ncclParamTypeId_t of abi/enums.tsv. */
+  int32_t (*param_find)(const char *key, int32_t *index, char *text);
+  int32_t (*param_get)(int32_t index, int32_t *type, int64_t *integer, char *value, int32_t max, int32_t *len, char *text);
+  int32_t (*param_key)(int32_t index, char *key, int32_t max, int32_t *count); /* index from 0; count of all */
+  int32_t (*param_dump)(char *out, int64_t max, int64_t *len);
+  void (*log_reset)(void);                                     /* ncclResetDebugInit */
+  void (*log)(int32_t level, int32_t rank, const char *text);  /* level: ncclDebugLogLevel */
+} gccl_core_api;
+
+/* The core's only exported symbol besides the Go runtime's needs. */
+typedef int32_t (*gcclgo_open_fn)(const gccl_front_api *front, gccl_core_api *core);
+
+#endif

@@ -1,0 +1,123 @@
+/* The communicator as the C front and the executors see it. Process-private; made and filled by the Go core
+ * (gcclgo_*), read on every call by C. A steady call touches nothing else: no Go, no lock that Go may hold.
+ *
+ * Writers: fields above "launch table" are written by the core before state becomes GCCL_COMM_READY and constant
+ * afterwards, unless a comment says otherwise.
+ */
+#ifndef GCCL_LAYOUT_COMM_H
+#define GCCL_LAYOUT_COMM_H
+
+#include <stdatomic.h>
+
+#include "shared.h"
+
+/* NCCL's guard word: programs and tools never look at it, but it makes a stray pointer evident in a debugger. */
+#define GCCL_COMM_MAGIC 0x0280028002800280ull
+#define GCCL_COMM_VERSION 1u
+
+enum gccl_comm_state {
+  GCCL_COMM_FREE = 0,       /* slot of the handle slab without a communicator */
+  GCCL_COMM_INIT = 1,       /* handed out, init still running (nonblocking) */
+  GCCL_COMM_READY = 2,
+  GCCL_COMM_FAILED = 3,     /* init failed: may only be aborted or destroyed */
+  GCCL_COMM_FINALIZED = 4,
+  GCCL_COMM_REVOKED = 5,
+  GCCL_COMM_DEAD = 6        /* destroyed or aborted: recognisable until the slot is used again */
+};
+
+/* A peer as this process reaches it. */
+typedef struct {
+  char *area;                    /* its gccl_area, mapped here */
+  char *arena;                   /* base of its process's arena, mapped here; GCCL_BUF_ARENA offsets count from it */
+  uint8_t same_process;          /* GCCL_BUF_LOCAL addresses are valid here */
+  uint8_t pad[7];
+} gccl_peer;
+
+/* A registered window: a range of this process's arena, known to all ranks of the communicator. */
+typedef struct gccl_window {
+  uint64_t magic;
+  struct ncclComm *comm;
+  char *user;                    /* the caller's pointer */
+  uint64_t size;
+  uint64_t arena_offset;         /* of user */
+  int32_t flags, id;
+  uint64_t *peer_offset;         /* nranks: arena offset of the window at each rank */
+  uint64_t *peer_size;           /* nranks */
+  char *flat;                    /* this window's place in the team's flat range: rank p at flat + p·stride */
+  uint64_t stride;
+} gccl_window;
+
+/* A user's reduction operator (ncclRedOpCreatePreMulSum). */
+typedef struct {
+  int32_t handle;                /* ncclRedOp_t; 0 = free slot */
+  int32_t dtype;
+  uint64_t scalar;               /* gccl_scalar bits of the accumulator type, for host-immediate */
+  const void *device;            /* read when the collective runs, for device residence; NULL otherwise */
+} gccl_user_op;
+
+/* What the tuner decided: count class k is used up to limit[k] bytes (whole buffer of a split collective, one part
+ * otherwise). Classes in order; the last limit is UINT64_MAX. */
+enum { GCCL_CLASSES = 4, GCCL_TABLE = 512 };
+
+typedef struct {
+  _Atomic(uint64_t) key;         /* 0 = empty; gccl_table_key */
+  _Atomic(const gccl_lowered *) plan;
+} gccl_table_entry;
+
+/* Key of the launch table: only what all ranks know alike. Never 0. */
+static inline uint64_t gccl_table_key(unsigned coll, unsigned cls, unsigned root) {
+  return 1ull | (uint64_t)coll << 1 | (uint64_t)cls << 8 | (uint64_t)root << 16;
+}
+
+typedef struct {
+  _Atomic(uint64_t) calls, hits, misses, bytes;
+  _Atomic(uint64_t) front_ns;    /* call entry to first shared store, of the last sampled call */
+} gccl_counters;
+
+struct ncclComm {
+  uint64_t magic;
+  uint32_t version;
+  _Atomic(uint32_t) state;       /* enum gccl_comm_state */
+  uint64_t core;                 /* the core's handle of this communicator (table index and generation) */
+  int32_t rank, nranks, device;
+  uint8_t blocking, check, deterministic, pad0;
+
+  /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */
+  _Atomic(uint32_t) abort;       /* non-zero ends every wait of this communicator in this process */
+  _Atomic(int32_t) error;        /* ncclResult_t latched: the cause */
+  _Atomic(int32_t) async;        /* what ncclCommGetAsyncError answers: success, in progress, or error */
+  char cause[512];               /* text of the latched error; written before error is set */
+
+  gccl_geometry geo;
+  gccl_peer *peers;              /* nranks */
+  gccl_peer self;                /* this rank */
+  _Atomic(uint32_t) *sleepers;   /* in rank 0's area; NULL with one rank */
+  char *arena;                   /* of this process */
+  uint64_t arena_size;           /* reserved range: [arena, arena + arena_size) may be in windows */
+  uint32_t spin_ns, yield_ns;    /* wait policy: spin, then yield, then sleep */
+  uint32_t simd_pad;
+  const void *simd;              /* gccl_reduce_isa of the front; set by the front, not by the core */
+
+  /* Launch table; entries are added by the core at any time, never changed or removed. */
+  uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];
+  gccl_table_entry table[GCCL_TABLE];
+
+  /* Issue order: a call takes next, runs when serving equals it, then advances serving. */
+  _Atomic(uint64_t) next, serving;
+  uint64_t seq;                  /* last operation number used; whoever is being served owns it */
+  uint64_t done_seen;            /* all peers have finished operations up to this; same owner */
+  uint64_t staged_seq;           /* last operation in which this rank's stage or out was used; same owner */
+  uint64_t *edge_sent, *edge_consumed, *edge_seen, *edge_credit; /* nranks each: data signalled to, credits given to, data waited for, credits used of peer; same owner */
+  uint64_t *p2p_sent, *p2p_received;   /* nranks each: last message number to and from peer; same owner */
+  uint64_t *signals_sent, *signals_waited; /* nranks each: one-sided signals; same owner */
+
+  _Atomic(gccl_window *) windows[64];  /* NULL = free slot */
+  gccl_user_op user_ops[256];
+  _Atomic(uint32_t) nuser_ops;
+
+  gccl_counters count;
+  void *worker;                  /* host stream on which a nonblocking communicator works; front's */
+  struct ncclComm *next_in_group;/* front's thread-local group list */
+};
+
+#endif

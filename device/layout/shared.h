@@ -1,0 +1,124 @@
+/* What the ranks of one communicator share in host mode: one area per rank, in its process's arena.
+ *
+ * Every word has one writer, named beside it. Offsets follow from gccl_geometry, which is a function of what
+ * all ranks agreed on at init, so a rank computes a peer's addresses from the peer's area base alone.
+ */
+#ifndef GCCL_LAYOUT_SHARED_H
+#define GCCL_LAYOUT_SHARED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lowered.h"
+
+#define GCCL_SHARED_MAGIC 0x48534347u /* "GCSH" */
+#define GCCL_SHARED_VERSION 1u
+
+enum { GCCL_LINE = 64, GCCL_STEP_BITS = 24 };
+
+/* Where a user buffer is, as its owner tells its peers. */
+enum gccl_ref_kind {
+  GCCL_BUF_NONE = 0,  /* no buffer (a rank that has none in this call), or not reachable: pieces pass through scratch */
+  GCCL_BUF_ARENA = 1, /* addr is an offset in the owner process's arena */
+  GCCL_BUF_LOCAL = 2, /* addr is an address in the owner's process: reachable for ranks of that process */
+  GCCL_BUF_INLINE = 3 /* the record itself carries the bytes */
+};
+
+/* The operation record: what differs from rank to rank in one operation, published by its owner once per
+ * operation and read by peers' executors. seq is stored last (release; acquired in wait_record). The first
+ * line is all that a small call touches at a peer; the second is read when hashes differ, or for the scale. */
+typedef struct {
+  uint64_t seq;        /* operation number of the communicator, from 1 */
+  uint32_t hash;       /* of (coll, type, op class, root, count, method): what all ranks must agree on */
+  uint8_t send_kind, recv_kind, inline_bytes, scaled;
+  union {
+    struct { uint64_t send, recv; } buf;
+    unsigned char data[48];
+  } u;
+  /* second line */
+  uint64_t count;
+  uint8_t coll, dtype, op, cls;
+  int32_t root;
+  uint64_t scale;      /* gccl_scalar bits, when scaled */
+  uint64_t issue_ns;   /* CLOCK_MONOTONIC at publication: for the late-operation report */
+  unsigned char pad[32];
+} gccl_record;
+
+/* A point-to-point mailbox, one per ordered pair, in the area of the rank that writes it.
+ * post: a sender's announcement to one receiver (area of the sender, index receiver);
+ *       or a receiver's announcement to one sender (area of the receiver, index sender).
+ * seq counts messages of the pair; done counts what the writer has consumed or produced of the present one. */
+typedef struct {
+  uint64_t seq;        /* message number of the pair, from 1; stored last */
+  uint64_t done;       /* seq << GCCL_STEP_BITS | pieces finished; all finished: (seq + 1) << GCCL_STEP_BITS */
+  uint64_t bytes, addr;
+  uint32_t hash;       /* of (type): both sides must agree */
+  uint8_t kind, pad[27];
+} gccl_post;
+
+/* Sync words of the edges towards this rank, written by the peer with that index. */
+typedef struct {
+  uint64_t data;       /* chunks that the peer has put into this rank's slots */
+  uint64_t credit;     /* chunks of this rank that the peer has consumed */
+  unsigned char pad[48];
+} gccl_edge_words;
+
+/* The head of a rank's area. */
+typedef struct {
+  uint32_t magic, version;
+  int32_t rank, nranks;
+  uint64_t proof;              /* pattern of the reachability handshake; written by peers in turn, see docs */
+  unsigned char pad0[40];
+  uint64_t progress;           /* owner: seq << GCCL_STEP_BITS | step; (seq + 1) << GCCL_STEP_BITS when seq is done */
+  unsigned char pad1[56];
+  uint32_t asleep;             /* owner sets 1 before it sleeps on this futex; whoever wakes it stores 0 */
+  int32_t asleep_on;           /* rank waited for, -1 any */
+  unsigned char pad2[56];
+  uint32_t sleepers;           /* in rank 0's area only: how many ranks may be asleep (atomic) */
+  unsigned char pad3[60];
+} gccl_area;
+
+enum { GCCL_RECORDS = 16 };    /* records and eager slots of a rank; a power of two */
+
+/* Offsets from a rank's area base, equal on all ranks. */
+typedef struct {
+  uint64_t records;            /* GCCL_RECORDS × gccl_record */
+  uint64_t send_posts;         /* nranks × gccl_post */
+  uint64_t recv_posts;         /* nranks × gccl_post */
+  uint64_t edges;              /* nranks × gccl_edge_words */
+  uint64_t eager, eager_bytes; /* GCCL_RECORDS × eager_bytes */
+  uint64_t stage, stage_bytes; /* pieces of the send buffer; also the slots of edges */
+  uint64_t out, out_bytes;     /* the computed piece of a round */
+  uint64_t p2p, p2p_bytes;     /* two halves of scratch for messages whose buffers cannot be reached, one message at a time */
+  uint64_t signals;            /* nranks × 64: one-sided signal words towards this rank (ncclPutSignal), word of peer q at q × 64, written by q */
+  uint64_t size;
+} gccl_geometry;
+
+static inline uint64_t gccl_align(uint64_t v, uint64_t a) { return (v + a - 1) / a * a; }
+
+static inline void gccl_geometry_init(gccl_geometry *g, uint32_t nranks, uint64_t eager_bytes, uint64_t stage_bytes) {
+  uint64_t at = sizeof(gccl_area);
+  g->eager_bytes = gccl_align(eager_bytes, GCCL_LINE);
+  g->stage_bytes = gccl_align(stage_bytes, 4096);
+  g->out_bytes = g->stage_bytes;
+  g->p2p_bytes = g->stage_bytes;
+  g->records = at, at += GCCL_RECORDS * sizeof(gccl_record);
+  g->send_posts = at, at += (uint64_t)nranks * sizeof(gccl_post);
+  g->recv_posts = at, at += (uint64_t)nranks * sizeof(gccl_post);
+  g->edges = at, at += (uint64_t)nranks * sizeof(gccl_edge_words);
+  g->signals = at, at += (uint64_t)nranks * GCCL_LINE;
+  at = gccl_align(at, 4096);
+  g->eager = at, at += GCCL_RECORDS * g->eager_bytes;
+  at = gccl_align(at, 4096);
+  g->stage = at, at += g->stage_bytes;
+  g->out = at, at += g->out_bytes;
+  g->p2p = at, at += g->p2p_bytes;
+  g->size = gccl_align(at, 4096);
+}
+
+GCCL_LAYOUT_ASSERT(sizeof(gccl_record) == 128 && offsetof(gccl_record, count) == 64, "gccl_record");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_post) == 64, "gccl_post");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_edge_words) == 64, "gccl_edge_words");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_area) == 256 && offsetof(gccl_area, progress) == 64, "gccl_area");
+
+#endif
