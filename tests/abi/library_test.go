@@ -22,6 +22,7 @@ func libDir(t *testing.T) string {
 	if _, err := os.Stat(filepath.Join(dir, "libgccl.so")); err != nil {
 		t.Fatalf("the library is not built: %v; run make build, or set GCCL_LIB_DIR", err)
 	}
+	noteInputs(t, dir)
 	return dir
 }
 

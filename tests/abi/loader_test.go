@@ -12,6 +12,7 @@ import (
 // buildProgram compiles testdata/c/name.c; linked says whether it is linked with the library or opens it itself.
 func buildProgram(t *testing.T, name string, linked bool) string {
 	t.Helper()
+	noteInputs(t, filepath.Join("testdata", "c"))
 	exe := filepath.Join(t.TempDir(), name)
 	args := []string{"-std=gnu11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror", "-I", includeDir(t),
 		"-o", exe, filepath.Join("testdata", "c", name+".c")}

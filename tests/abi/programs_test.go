@@ -7,6 +7,7 @@ import (
 
 func programs(t *testing.T) []string {
 	t.Helper()
+	noteInputs(t, filepath.Join("testdata", "c"))
 	files, err := filepath.Glob(filepath.Join("testdata", "c", "*.c"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no programs in testdata/c: %v", err)

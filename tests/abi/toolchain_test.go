@@ -25,7 +25,28 @@ func repoRoot(t *testing.T) string {
 	return root
 }
 
-func includeDir(t *testing.T) string { return filepath.Join(repoRoot(t), "include") }
+// includeDir is the folder of the public headers.
+func includeDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(repoRoot(t), "include")
+	noteInputs(t, dir)
+	return dir
+}
+
+// noteInputs looks at every file of a folder that programs started by a test will read. The go command keeps the
+// result of a passed test until a file changes that the test itself looked at; what a compiler reads it cannot see.
+func noteInputs(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // tool finds a program. gcc is what the library itself is built with and must be there; the others may be missing.
 func tool(t *testing.T, name string) string {
