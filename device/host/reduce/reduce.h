@@ -11,8 +11,8 @@
  * - max and min prefer a number to a NaN; the result is NaN only if all inputs are. +0 counts as greater than -0,
  *   so min and max do not depend on the order of the sources.
  * - A NaN result is stored as the one positive quiet NaN of the type (fp64 0x7ff8000000000000, fp32 0x7fc00000,
- *   fp16 0x7e00, bf16 0x7fc0, e4m3 0x7f, e5m2 0x7e). Only a single unscaled source that is stored in its own type
- *   is copied bit for bit.
+ *   fp16 0x7e00, bf16 0x7fc0, e4m3 0x7f, e5m2 0x7e). Only a single unscaled source is
+ *   copied bit for bit, if all destinations take the type that it is in.
  * - Integers wrap, also when scaled.
  */
 #ifndef GCCL_REDUCE_H
