@@ -34,6 +34,9 @@ func ParseInterfaceFilter(text string) (InterfaceFilter, error) {
 	rest, exclude := strings.CutPrefix(strings.TrimSpace(text), "^")
 	f.Exclude = exclude
 	rest, allExact := strings.CutPrefix(strings.TrimSpace(rest), "=")
+	if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "^") || strings.HasPrefix(rest, "=") {
+		return InterfaceFilter{}, badFilter(text, "a mark stands twice")
+	}
 	for _, w := range splitList(rest) {
 		inner, not := strings.CutPrefix(w, "^")
 		if not && !exclude {
