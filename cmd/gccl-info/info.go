@@ -97,7 +97,11 @@ func printEnv(env param.Env, out, problems io.Writer, onlySet, asJSON bool) erro
 	})
 	_, logWarns := s.LogConfig()
 	for _, w := range append(warns, logWarns...) {
-		fmt.Fprintln(problems, "warning:", w)
+		kind := "warning:"
+		if w.Minor {
+			kind = "note:"
+		}
+		fmt.Fprintln(problems, kind, w)
 	}
 	if err != nil {
 		return err

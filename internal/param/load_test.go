@@ -73,8 +73,20 @@ func TestValues(t *testing.T) {
 	if !s.IsAuto(GCCLEagerBytes) || s.IsSet(GCCLYieldUs) {
 		t.Error("auto and empty are off")
 	}
-	if len(warns) != 1 || !strings.Contains(warns[0].Text, "NCCL_MAX_NCHANNELS (environment) is an old name of NCCL_MAX_CTAS") {
-		t.Errorf("warnings: %v", warns)
+	var minor []string
+	for _, w := range warns {
+		minor = append(minor, w.Text)
+		if !w.Minor {
+			t.Errorf("not minor: %v", w)
+		}
+	}
+	want := []string{
+		"NCCL_IB_GID_INDEX (environment) has no effect in host mode",
+		"NCCL_MAX_NCHANNELS (environment) has no effect in host mode",
+		"NCCL_MAX_NCHANNELS (environment) is an old name of NCCL_MAX_CTAS",
+	}
+	if !reflect.DeepEqual(minor, want) {
+		t.Errorf("got  %q\nwant %q", minor, want)
 	}
 }
 
@@ -130,7 +142,13 @@ func TestOddValuesOfNCCL(t *testing.T) {
 		{"NCCL_SOCKET_FAMILY=inet", "AF_INET, AF_INET6", "unset"},
 		{"NCCL_SOCKET_FAMILY=AF_INET6", "", "AF_INET6"},
 	} {
-		s, warns := load(t, vars(tt.set))
+		s, all := load(t, vars(tt.set))
+		var warns []Warning
+		for _, w := range all {
+			if !w.Minor {
+				warns = append(warns, w)
+			}
+		}
 		name, _, _ := strings.Cut(tt.set, "=")
 		id, _ := ByName(name)
 		if got := s.Show(id); got != tt.show {
@@ -144,7 +162,7 @@ func TestOddValuesOfNCCL(t *testing.T) {
 
 func TestUnknownNames(t *testing.T) {
 	_, warns := load(t, vars("NCCL_SOCKET_IFNAMES=x", "NCCL_DEBG=INFO", "GCCL_WHATEVER_ELSE=1", "NCCL_VERSION=2.30", "NCCL_TESTS_DEVICE=0",
-		"NCCL_ASYNC_ERROR_HANDLING=1", "PATH=/bin"))
+		"NCCL_ASYNC_ERROR_HANDLING=1", "NCCL_SOCKET_RETRY_CNT=3", "PATH=/bin"))
 	var got []string
 	for _, w := range warns {
 		got = append(got, w.Text)
@@ -153,12 +171,17 @@ func TestUnknownNames(t *testing.T) {
 		"GCCL_WHATEVER_ELSE (environment) is not a known setting and is ignored",
 		"NCCL_DEBG (environment) is not a known setting and is ignored; did you mean NCCL_DEBUG?",
 		"NCCL_SOCKET_IFNAMES (environment) is not a known setting and is ignored; did you mean NCCL_SOCKET_IFNAME?",
+		"NCCL_SOCKET_RETRY_CNT (environment) is a setting of NCCL that does nothing here",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if first, second := Unseen(warns), Unseen(warns); len(first) != 3 || len(second) != 0 {
-		t.Errorf("said %d, then %d", len(first), len(second))
+	var levels []string
+	l := xlog.New(xlog.Config{Level: xlog.Info, LevelSet: true, Sink: func(r xlog.Record) { levels = append(levels, r.Level.String()) }})
+	LogWarnings(l, warns)
+	LogWarnings(l, warns)
+	if got := strings.Join(levels, " "); got != "warn warn warn info" {
+		t.Errorf("logged %q", got)
 	}
 }
 

@@ -13,7 +13,7 @@ func (s *Settings) LogConfig() (xlog.Config, []Warning) {
 	var warns []Warning
 	unknown := func(id ID, words []string) {
 		if len(words) > 0 {
-			warns = append(warns, Warning{Lookup(id).Name, fmt.Sprintf("%s has unknown words, which are ignored: %s",
+			warns = append(warns, Warning{Name: Lookup(id).Name, Text: fmt.Sprintf("%s has unknown words, which are ignored: %s",
 				Lookup(id).Name, strings.Join(words, " "))})
 		}
 	}
@@ -31,4 +31,16 @@ func (s *Settings) LogConfig() (xlog.Config, []Warning) {
 	c.TimeLevels, bad = xlog.ParseLevels(s.Str(NCCLDebugTimestampLevels))
 	unknown(NCCLDebugTimestampLevels, bad)
 	return c, warns
+}
+
+// LogWarnings writes those warnings to the log that this process has not written
+// before: mistakes as warnings, minor ones at level INFO.
+func LogWarnings(l *xlog.Logger, ws []Warning) {
+	for _, w := range Unseen(ws) {
+		if w.Minor {
+			l.Info(xlog.Env, "%s", w.Text)
+		} else {
+			l.Warn(xlog.Env, "%s", w.Text)
+		}
+	}
 }

@@ -2,6 +2,8 @@ package param
 
 import "strings"
 
+//go:generate go run github.com/gccl/gccl/cmd/gccl-gen env --out ../../docs/env.md
+
 // table has one Def per ID; the slices it is made from group settings by topic.
 // Our own public settings are seen through the ncclParam functions like those of
 // NCCL's registry.

@@ -88,3 +88,14 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherNamesAreNotInTheTable(t *testing.T) {
+	if len(otherNCCL) < 100 {
+		t.Errorf("only %d names", len(otherNCCL))
+	}
+	for n := range otherNCCL {
+		if known(n) || foreign(n) || !strings.HasPrefix(n, "NCCL_") {
+			t.Errorf("%s is out of place", n)
+		}
+	}
+}
