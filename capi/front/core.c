@@ -104,7 +104,14 @@ GCCL_API(ncclResult_t, ncclGetVersion, int *version) {
   return ncclSuccess;
 }
 
-GCCL_API(const char *, ncclGetErrorString, ncclResult_t result) { return gccl_result_text((int)result); }
+GCCL_API(const char *, ncclGetErrorString, ncclResult_t result) {
+  switch ((int)result) {
+#define CASE(name, code, text) case code: return text;
+    GCCL_RESULTS(CASE)
+#undef CASE
+  default: return GCCL_RESULT_UNKNOWN_TEXT;
+  }
+}
 
 GCCL_API(const char *, ncclGetLastError, ncclComm_t comm) {
   if (comm && gccl_handle_known(comm) && atomic_load_explicit(&comm->error, memory_order_acquire) > 0) return comm->cause;

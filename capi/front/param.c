@@ -6,7 +6,7 @@
 #include "front.h"
 
 /* ncclParamTypeId_t of NCCL 2.30.7. */
-enum { T_I8 = 1, T_I16, T_I32, T_I64, T_U8, T_U16, T_U32, T_U64, T_BOOL, T_STRING, T_RAW };
+enum { T_I8 = 1, T_I16, T_I32, T_I64, T_U8, T_U16, T_U32, T_U64, T_BOOL, T_STRING };
 
 /* A handle is the table index plus one, so that NULL stays invalid. */
 static int index_of(ncclParamHandle_t h) { return (int)((uintptr_t)h - 1); }
@@ -78,7 +78,7 @@ GCCL_API(ncclResult_t, ncclParamGet, ncclParamHandle_t h, void *out, int maxLen,
   ncclResult_t rc = get(h, &type, &v, value, sizeof value, &n, call);
   if (rc != ncclSuccess) return rc;
   const void *from = &v;
-  int bytes = (unsigned)type < sizeof size ? size[type] : type == T_STRING ? (int)strlen(value) + 1 : 4;
+  int bytes = (unsigned)type < sizeof size ? size[type] : type == T_STRING ? (int)strlen(value) + 1 : 4 /* enumerations */;
   if (type == T_STRING) from = value;
   if (bytes > maxLen) return gccl_fail(ncclInvalidArgument, "%s: the value takes %d bytes and the buffer has %d", call, bytes, maxLen);
   memcpy(out, from, (size_t)bytes);
