@@ -47,6 +47,15 @@ var methods = []method{
 	{coll: plan.Gather, name: Direct, make: directGather},
 	{coll: plan.Scatter, name: Direct, make: directScatter},
 	{coll: plan.SendRecv, name: Direct, make: directSendRecv, max: 2},
+	{coll: plan.AllReduce, name: Eager, make: eagerAllReduce},
+	{coll: plan.ReduceScatter, name: Eager, make: eagerReduceScatter},
+	{coll: plan.AllGather, name: Eager, make: eagerAllGather},
+	{coll: plan.Broadcast, name: Eager, make: eagerBroadcast},
+	{coll: plan.Reduce, name: Eager, make: eagerReduce},
+	{coll: plan.AllToAll, name: Eager, make: eagerAllToAll},
+	{coll: plan.Gather, name: Eager, make: eagerGather},
+	{coll: plan.Scatter, name: Eager, make: eagerScatter},
+	{coll: plan.SendRecv, name: Eager, make: eagerSendRecv, max: 2},
 }
 
 // Make plans one rank's part of a collective. The root of a collective without root is ignored.
