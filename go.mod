@@ -2,6 +2,10 @@ module github.com/gccl/gccl
 
 go 1.24.0
 
-require github.com/klauspost/cpuid/v2 v2.4.2
+require (
+	github.com/klauspost/cpuid/v2 v2.4.2
+	go.uber.org/zap v1.28.0
+	golang.org/x/sys v0.41.0
+)
 
-require golang.org/x/sys v0.41.0 // indirect
+require go.uber.org/multierr v1.10.0 // indirect

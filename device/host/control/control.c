@@ -20,7 +20,7 @@ ncclComm_s *gccl_ctl_new(void) {
 }
 
 /* One block for the counters that the serving caller owns. */
-enum { COUNTERS = 8 };
+enum { COUNTERS = 4 };
 
 int gccl_ctl_arrays(ncclComm_s *c, int32_t nranks) {
   size_t n = (size_t)nranks;
@@ -32,14 +32,10 @@ int gccl_ctl_arrays(ncclComm_s *c, int32_t nranks) {
     return 0;
   }
   c->peers = peers;
-  c->edge_sent = w;
-  c->edge_consumed = w + n;
-  c->edge_seen = w + 2 * n;
-  c->edge_credit = w + 3 * n;
-  c->p2p_sent = w + 4 * n;
-  c->p2p_received = w + 5 * n;
-  c->signals_sent = w + 6 * n;
-  c->signals_waited = w + 7 * n;
+  c->p2p_sent = w;
+  c->p2p_received = w + n;
+  c->signals_sent = w + 2 * n;
+  c->signals_waited = w + 3 * n;
   return 1;
 }
 
@@ -121,9 +117,8 @@ void gccl_ctl_release(ncclComm_s *c) {
     free((void *)atomic_exchange(&c->table[i].plan, NULL));
     atomic_store(&c->table[i].key, 0);
   }
-  free(c->edge_sent); /* start of the block of counters */
+  free(c->p2p_sent); /* start of the block of counters */
   free(c->peers);
-  c->edge_sent = c->edge_consumed = c->edge_seen = c->edge_credit = NULL;
   c->p2p_sent = c->p2p_received = c->signals_sent = c->signals_waited = NULL;
   c->peers = NULL;
   c->sleepers = NULL;
