@@ -210,3 +210,15 @@ func (c Comm) AddPlan(coll, class, root uint32, block []byte) (kept uint64, err 
 	}
 	return 0, xerr.New(xerr.System, "launch table", "out of memory for a plan of %d bytes", len(block))
 }
+
+// MarkLeft tells a rank, in its area, that this one reads it no more.
+func (c Comm) MarkLeft(to int) { C.gccl_ctl_left_mark(c.p, C.int32_t(to)) }
+
+// SignalsOffset is where the words of the peers are in an area.
+func (c Comm) SignalsOffset() uint64 { return uint64(c.p.geo.signals) }
+
+// HasLeft says whether a rank has left the area at an address. It needs no communicator: areas outlive theirs until
+// all peers have left.
+func HasLeft(area uintptr, signals uint64, from int) bool {
+	return C.gccl_ctl_left_read(C.uintptr_t(area), C.uint64_t(signals), C.int32_t(from)) != 0
+}

@@ -24,6 +24,8 @@ void gccl_ctl_area_init(ncclComm_s *);
 int gccl_ctl_area_check(ncclComm_s *, int32_t rank, uint32_t *magic, uint32_t *version, int32_t *has);
 void gccl_ctl_proof_write(ncclComm_s *, int32_t to, uint64_t pattern);
 uint64_t gccl_ctl_proof_take(ncclComm_s *, int32_t from);
+void gccl_ctl_left_mark(ncclComm_s *, int32_t to);
+int gccl_ctl_left_read(uintptr_t area, uint64_t signals, int32_t from);
 void gccl_ctl_release(ncclComm_s *);
 
 uint32_t gccl_ctl_state(const ncclComm_s *);
