@@ -21,7 +21,10 @@ type hello struct {
 	AreaSize   uint64
 	HostID     string // the user's NCCL_HOSTID; empty if unset
 	NoShare    bool   // NCCL_SHM_DISABLE=1
-	Agree      []pair // settings that must be the same on all ranks
+	// Trouble is what keeps this rank from taking part; all ranks fail with it.
+	Trouble     string
+	TroubleCode xerr.Code
+	Agree       []pair // settings that must be the same on all ranks
 }
 
 type pair struct{ Name, Value string }
@@ -48,6 +51,8 @@ func (h *hello) encode() []byte {
 		no = 1
 	}
 	b = append(b, no)
+	b = appendText(b, h.Trouble)
+	b = append(b, byte(h.TroubleCode))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h.Agree)))
 	for _, p := range h.Agree {
 		b = appendText(b, p.Name)
@@ -121,6 +126,7 @@ func decodeHello(b []byte) (*hello, error) {
 	h.AreaOffset, h.AreaSize = r.u64(), r.u64()
 	h.HostID = r.text()
 	h.NoShare = r.u8() != 0
+	h.Trouble, h.TroubleCode = r.text(), xerr.Code(r.u8())
 	n := r.u32()
 	if n > maxHelloPairs {
 		r.bad = true
@@ -170,7 +176,7 @@ func disagreement(hs []*hello) error {
 				WithHint("set %s alike on all ranks", p.Name)
 		}
 	}
-	if t := table(hs, func(h *hello) string { return fmt.Sprint(h.AreaSize) }); t != "" {
+	if t := table(hs, func(h *hello) string { return fmt.Sprint(h.AreaSize) }); t != "" { // follows from what was compared above
 		return xerr.New(xerr.Internal, op, "ranks compute different area sizes: %s", t)
 	}
 	return nil
