@@ -57,7 +57,7 @@ func gather(env Env) (map[string]setting, []Warning) {
 		data, err := env.ReadFile(path)
 		if err != nil {
 			if mustExist || !errors.Is(err, fs.ErrNotExist) {
-				warns = append(warns, Warning{"NCCL_CONF_FILE", "cannot read configuration file " + path + ": " + reason(err)})
+				warns = append(warns, Warning{Name: "NCCL_CONF_FILE", Text: "cannot read configuration file " + path + ": " + reason(err)})
 			}
 			return
 		}

@@ -41,7 +41,7 @@ func LoadFrom(env Env) (*Settings, []Warning, error) {
 		}
 		v.origin = found.origin
 		s.v[id] = v
-		warns = append(warns, stateWarning(d, found)...)
+		warns = append(warns, remarks(d, found)...)
 	}
 	warns = append(warns, unknownNames(all)...)
 	return s, warns, errors.Join(errs...)
@@ -69,23 +69,26 @@ func ignored(d *Def, f setting, err error) Warning {
 	if what == "" {
 		what = "no value"
 	}
-	return Warning{f.name, fmt.Sprintf("%s has the unreadable value %q (%s): the default holds, %s; %s",
+	return Warning{Name: f.name, Text: fmt.Sprintf("%s has the unreadable value %q (%s): the default holds, %s; %s",
 		f.name, f.value, f.origin, what, err)}
 }
 
-func stateWarning(d *Def, f setting) []Warning {
+// remarks is what there is to say about a setting that was read well.
+func remarks(d *Def, f setting) (out []Warning) {
 	switch d.State {
 	case Deprecated, Removed:
-		return []Warning{{f.name, fmt.Sprintf("%s (%s) is %s: %s", f.name, f.origin, d.State, d.Text)}}
+		out = append(out, Warning{Name: f.name, Text: fmt.Sprintf("%s (%s) is %s: %s", f.name, f.origin, d.State, d.Text)})
+	case NoEffect:
+		out = append(out, Warning{Name: f.name, Minor: true, Text: fmt.Sprintf("%s (%s) has no effect in host mode", f.name, f.origin)})
 	}
 	if f.name != d.Name {
-		return []Warning{{f.name, fmt.Sprintf("%s (%s) is an old name of %s", f.name, f.origin, d.Name)}}
+		out = append(out, Warning{Name: f.name, Minor: true, Text: fmt.Sprintf("%s (%s) is an old name of %s", f.name, f.origin, d.Name)})
 	}
-	return nil
+	return out
 }
 
-// unknownNames warns of names with our prefixes that are in no table, with the
-// nearest known one.
+// unknownNames speaks of names with our prefixes that are not in the table: the
+// other names of NCCL do nothing here, the rest are likely mistakes.
 func unknownNames(all map[string]setting) []Warning {
 	var names []string
 	for name := range all {
@@ -96,11 +99,15 @@ func unknownNames(all map[string]setting) []Warning {
 	sort.Strings(names)
 	var out []Warning
 	for _, name := range names {
+		if otherNCCL[name] {
+			out = append(out, Warning{Name: name, Minor: true, Text: fmt.Sprintf("%s (%s) is a setting of NCCL that does nothing here", name, all[name].origin)})
+			continue
+		}
 		text := fmt.Sprintf("%s (%s) is not a known setting and is ignored", name, all[name].origin)
 		if near := Nearest(name); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		out = append(out, Warning{name, text})
+		out = append(out, Warning{Name: name, Text: text})
 	}
 	return out
 }

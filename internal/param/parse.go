@@ -76,6 +76,19 @@ func (d *Def) format(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// bound writes an end of the range for people: 64KiB, not 65536.
+func (d *Def) bound(n int64) string {
+	if d.Type != TypeSize || n == 0 {
+		return d.format(n)
+	}
+	unit := 0
+	for unit < 4 && n%1024 == 0 {
+		n /= 1024
+		unit++
+	}
+	return strconv.FormatInt(n, 10) + [...]string{"", "KiB", "MiB", "GiB", "TiB"}[unit]
+}
+
 // formatDuration drops the zero minutes and seconds that Go prints.
 func formatDuration(t time.Duration) string {
 	s := t.String()
@@ -96,13 +109,14 @@ func (d *Def) Accepts() string {
 	}
 	span := ""
 	if d.Min != 0 || d.Max != 0 {
+		lo, hi := d.bound(d.Min), d.bound(d.Max)
 		switch {
 		case d.Max == math.MaxInt64:
-			span = ", at least " + d.format(d.Min)
+			span = ", at least " + lo
 		case d.Clamp:
-			span = fmt.Sprintf(", %s to %s (more counts as %s)", d.format(d.Min), d.format(d.Max), d.format(d.Max))
+			span = fmt.Sprintf(", %s to %s (more counts as %s)", lo, hi, hi)
 		default:
-			span = fmt.Sprintf(", %s to %s", d.format(d.Min), d.format(d.Max))
+			span = fmt.Sprintf(", %s to %s", lo, hi)
 		}
 	}
 	switch d.Type {

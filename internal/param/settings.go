@@ -34,8 +34,9 @@ func (o Origin) String() string {
 
 // Warning is something odd that did not stop the settings from being read.
 type Warning struct {
-	Name string // the variable
-	Text string // the whole sentence
+	Name  string // the variable
+	Text  string // the whole sentence
+	Minor bool   // for level INFO: worth knowing, nobody's mistake
 }
 
 func (w Warning) String() string { return w.Text }

@@ -1,8 +1,6 @@
 package param
 
-import (
-	"strings"
-)
+import "strings"
 
 // foreignNames are set by other software under NCCL's prefix: build systems and
 // container images, older PyTorch, nccl-tests. They are nobody's mistake.
@@ -38,12 +36,17 @@ func Nearest(name string) string {
 	}
 	name = strings.ToUpper(strings.TrimSpace(name))
 	best, bestDist := "", limit+1
-	for id := range table {
-		for _, n := range append([]string{table[id].Name}, table[id].Aliases...) {
-			if d := distance(name, n); d < bestDist {
-				best, bestDist = n, d
-			}
+	consider := func(n string) {
+		// Of equally near names the first in the alphabet, so that the text is stable.
+		if d := distance(name, n); d < bestDist || d == bestDist && d <= limit && n < best {
+			best, bestDist = n, d
 		}
+	}
+	for n := range byName {
+		consider(n)
+	}
+	for n := range otherNCCL {
+		consider(n)
 	}
 	return best
 }

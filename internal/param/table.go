@@ -1,12 +1,21 @@
 package param
 
+import "strings"
+
+//go:generate go run github.com/gccl/gccl/cmd/gccl-gen env --out ../../docs/env.md
+
 // table has one Def per ID; the slices it is made from group settings by topic.
+// Our own public settings are seen through the ncclParam functions like those of
+// NCCL's registry.
 var table, byName = buildTable()
 
 func buildTable() (t [numIDs]Def, names map[string]ID) {
 	names = make(map[string]ID)
 	for _, group := range [][]Def{gcclDefs, logDefs, socketDefs, netDefs, pathDefs, methodDefs, memoryDefs, commDefs} {
 		for _, d := range group {
+			if d.Param == nil && d.State == Public && strings.HasPrefix(d.Name, "GCCL_") {
+				d.Param = &ParamInfo{Type: d.Type.ctype(), Published: true}
+			}
 			t[d.ID] = d
 			names[d.Name] = d.ID
 			for _, a := range d.Aliases {

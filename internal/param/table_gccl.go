@@ -1,9 +1,12 @@
 package param
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 var gcclDefs = []Def{
-	{ID: GCCLInitTimeout, Name: "GCCL_INIT_TIMEOUT", Type: TypeDuration, Default: "30m", Min: 1, Max: math.MaxInt64, Unit: "s", Subsys: "init", Strict: true,
+	{ID: GCCLInitTimeout, Name: "GCCL_INIT_TIMEOUT", Type: TypeDuration, Default: "30m", Min: int64(time.Millisecond), Max: math.MaxInt64, Unit: "s", Subsys: "init", Strict: true,
 		Text: "How long communicator creation waits for all ranks before it ends with an error that names the missing ones."},
 	{ID: GCCLDevice, Name: "GCCL_DEVICE", Type: TypeEnum, Default: "auto", Values: []string{"auto", "host", "cuda"}, Subsys: "init", Agree: true, Strict: true,
 		Text: "Where collectives run: host is ordinary memory and CPUs, cuda is GPUs, auto is cuda where a usable GPU is found and host otherwise."},

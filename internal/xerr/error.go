@@ -110,8 +110,8 @@ func (e *Error) Error() string {
 	if text := e.Code.String(); !strings.Contains(said, text) {
 		said += " (" + text + ")"
 	}
-	if h := e.hint(); h != "" {
-		said += "; " + oneLine(h)
+	if h := oneLine(e.hint()); !strings.Contains(said, h) {
+		said += "; " + h
 	}
 	return said
 }

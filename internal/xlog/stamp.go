@@ -55,7 +55,10 @@ func (c *Config) stamp(level Level, now time.Time) string {
 	if c.TimeFormatSet {
 		format = c.TimeFormat
 	}
-	return oneLine(FormatTime(format, now))
+	// As in NCCL (src/debug.cc) an underscore stands for a space, which is hard to
+	// put on some command lines; the space behind the time is added in any case.
+	format = strings.ReplaceAll(format, "_", " ")
+	return strings.TrimRight(oneLine(FormatTime(format, now)), " ")
 }
 
 // FormatTime writes t in the strftime form that NCCL_DEBUG_TIMESTAMP_FORMAT
