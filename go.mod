@@ -3,11 +3,8 @@ module github.com/gccl/gccl
 go 1.24.0
 
 require (
-<<<<<<< HEAD
 	github.com/klauspost/cpuid/v2 v2.4.2
-=======
 	github.com/spf13/cobra v1.10.2
->>>>>>> param
 	go.uber.org/zap v1.28.0
 	golang.org/x/sys v0.41.0
 )

@@ -54,7 +54,7 @@ type Comm struct {
 // New makes the object of a communicator whose structure the caller owns. It does nothing yet.
 func (e *Engine) New(ctl control.Comm) *Comm {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return &Comm{e: e, ctl: ctl, ctx: ctx, cancel: cancel, log: e.log, windows: map[control.Window]*window{}, dead: map[int]bool{}}
+	return &Comm{e: e, ctl: ctl, ctx: ctx, cancel: cancel, log: e.Log(), windows: map[control.Window]*window{}, dead: map[int]bool{}}
 }
 
 // Rank, NRanks and Config describe a ready communicator.

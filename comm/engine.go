@@ -1,12 +1,9 @@
 package comm
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +16,15 @@ import (
 
 // APIVersion is the version code that programs see (nccl.h of 2.30.7). All ranks of a communicator must have the same.
 const APIVersion = 23007
+
+// Resolve fills what a configuration leaves open, with the environment as it is now.
+func (e *Engine) Resolve(c *Config, parent *Config) error {
+	s, err := e.settings()
+	if err != nil {
+		return err
+	}
+	return c.Resolve(parent, s)
+}
 
 // Front is what the communicator needs from whoever runs its operations.
 type Front struct {
@@ -39,7 +45,6 @@ type Engine struct {
 	mu    sync.Mutex
 	svc   *bootstrap.Service
 	teams map[string]*team // flat ranges by team
-	live  int              // communicators that are not yet gone
 }
 
 // Options of an engine.
@@ -65,14 +70,16 @@ func NewEngine(o Options) *Engine {
 }
 
 // Log is the engine's logger; it may be nil, which logs nothing.
-func (e *Engine) Log() *xlog.Logger { return e.log }
+func (e *Engine) Log() *xlog.Logger {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.log
+}
 
 // settings reads the environment and says new warnings.
 func (e *Engine) settings() (*param.Settings, error) {
 	s, warnings, err := e.load()
-	for _, w := range param.Unseen(warnings) {
-		e.log.Warn(xlog.Env, "%s", w.Text)
-	}
+	param.LogWarnings(e.Log(), warnings)
 	return s, err
 }
 
@@ -87,15 +94,19 @@ func (e *Engine) service(s *param.Settings) (*bootstrap.Service, error) {
 		Timeout: s.Duration(param.GCCLInitTimeout),
 		Log: func(l bootstrap.Level, line string) {
 			if l == bootstrap.Warn {
-				e.log.Warn(xlog.Bootstrap, "%s", line)
+				e.Log().Warn(xlog.Bootstrap, "%s", line)
 			} else {
-				e.log.Info(xlog.Bootstrap, "%s", line)
+				e.Log().Info(xlog.Bootstrap, "%s", line)
 			}
 		},
 	}
-	if text := s.Str(param.NCCLSocketIfname); text != "" {
-		o.IfFilter = ifFilter(text)
-		o.IfFilterText = "NCCL_SOCKET_IFNAME=" + text
+	filter, err := s.InterfaceFilter(param.NCCLSocketIfname)
+	if err != nil {
+		return nil, err
+	}
+	if !filter.Empty() {
+		o.IfFilter = filter.Match
+		o.IfFilterText = "NCCL_SOCKET_IFNAME=" + s.Str(param.NCCLSocketIfname)
 	}
 	switch s.Str(param.NCCLSocketFamily) {
 	case "AF_INET":
@@ -142,30 +153,6 @@ func (e *Engine) UniqueID() ([bootstrap.IDBytes]byte, error) {
 	return svc.NewID()
 }
 
-// ifFilter reads the forms of NCCL_SOCKET_IFNAME: a comma list of prefixes, ^ in front excludes, = in front wants whole
-// names (docs of NCCL 2.30, "NCCL_SOCKET_IFNAME").
-func ifFilter(text string) func(string) bool {
-	exclude := strings.HasPrefix(text, "^")
-	text = strings.TrimPrefix(text, "^")
-	exact := strings.HasPrefix(text, "=")
-	text = strings.TrimPrefix(text, "=")
-	var names []string
-	for _, n := range strings.Split(text, ",") {
-		if n = strings.TrimSpace(n); n != "" {
-			names = append(names, n)
-		}
-	}
-	return func(name string) bool {
-		match := false
-		for _, n := range names {
-			if name == n || !exact && strings.HasPrefix(name, n) {
-				match = true
-			}
-		}
-		return match != exclude
-	}
-}
-
 // secretFor derives what the processes of a communicator prove to each other from what its ranks know before they meet.
 func secretFor(material []byte) []byte {
 	m := hmac.New(sha256.New, material)
@@ -180,20 +167,11 @@ func (e *Engine) joinTimeout(s *param.Settings) time.Duration {
 	return 30 * time.Minute
 }
 
-func hostName() string {
-	h, err := os.Hostname()
-	if err != nil {
-		return "unknown host"
-	}
-	return h
-}
-
 func joinName(rank, nranks int) string { return fmt.Sprintf("rank %d of %d", rank, nranks) }
 
-// afterCancel reports why a communicator's context ended.
-func afterCancel(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return nil
+// SetLog replaces the log of communicators made from now on.
+func (e *Engine) SetLog(l *xlog.Logger) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.log = l
 }

@@ -140,14 +140,13 @@ func decodeHello(b []byte) (*hello, error) {
 	return h, nil
 }
 
-// agreeing lists the settings that all ranks must share, in the order of the table.
+// agreeing lists the settings that all ranks must share, by name.
 func agreeing(s *param.Settings) []pair {
 	var out []pair
-	for _, id := range param.All() {
-		if d := param.Lookup(id); d.Agree {
-			out = append(out, pair{d.Name, s.Show(id)})
-		}
+	for name, value := range s.Agree() {
+		out = append(out, pair{name, value})
 	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
 	return out
 }
 
