@@ -114,7 +114,8 @@ type Kind uint8
 
 const (
 	// KindReduce loads one element from every source, folds them left to right (Fold) and stores the result
-	// to every destination. One source without Fold is a copy.
+	// to every destination. One source without Fold is a copy. A copy onto its own source (in place) stores nothing:
+	// peers may be reading it.
 	KindReduce Kind = iota
 	// KindPut and KindGet move one chunk to or from a peer that cannot be loaded and stored.
 	KindPut
@@ -213,4 +214,13 @@ func (p *Plan) Eager() bool {
 		}
 	}
 	return false
+}
+
+var spaceNames = [NumSpaces]string{"send", "recv", "stage", "out", "eager", "slot"}
+
+func (s Space) String() string {
+	if s < NumSpaces {
+		return spaceNames[s]
+	}
+	return "unknown"
 }
