@@ -40,15 +40,6 @@ const (
 	NumColls
 )
 
-var collNames = [NumColls]string{"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter", "send_recv"}
-
-func (c Coll) String() string {
-	if c < NumColls {
-		return collNames[c]
-	}
-	return "unknown"
-}
-
 // Reduces says whether the collective applies a reduction operator.
 func (c Coll) Reduces() bool { return c == AllReduce || c == ReduceScatter || c == Reduce }
 
@@ -214,13 +205,4 @@ func (p *Plan) Eager() bool {
 		}
 	}
 	return false
-}
-
-var spaceNames = [NumSpaces]string{"send", "recv", "stage", "out", "eager", "slot"}
-
-func (s Space) String() string {
-	if s < NumSpaces {
-		return spaceNames[s]
-	}
-	return "unknown"
 }

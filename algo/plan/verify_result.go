@@ -55,16 +55,21 @@ func (m *machine) checkEnd(a *actor) error {
 
 // checkResults checks that user buffers are their owners' again, and that they hold what they should.
 func (m *machine) checkResults() error {
+	var late *Fault // the first by rank and op: the cells are in no order
 	for at, c := range m.cells {
 		if at.space != Send && at.space != Recv {
 			continue
 		}
 		owner := m.actors[at.rank]
 		for _, x := range append([]access{c.write}, c.reads...) {
-			if !owner.before(x) {
-				return m.plans[x.rank].fault(x.op, at.round, "uses %s, whose owner may have returned: the owner does not wait for it", at)
+			if owner.before(x) || late != nil && (x.rank > late.Rank || x.rank == late.Rank && x.op >= late.Op) {
+				continue
 			}
+			late = m.plans[x.rank].fault(x.op, at.round, "uses %s, whose owner may have returned: the owner does not wait for it", at)
 		}
+	}
+	if late != nil {
+		return late
 	}
 	for r, p := range m.plans {
 		if !p.hasRecv(r) {
@@ -82,35 +87,39 @@ func (m *machine) checkResults() error {
 }
 
 func (m *machine) checkResult(p *Plan, part, round int) error {
-	at := m.shared(place{space: Recv, rank: p.Rank, chunk: part, round: round})
+	rank := p.Rank
+	at := m.shared(place{space: Recv, rank: rank, chunk: part, round: round})
 	c := m.cell(at)
 	op := c.write.op
 	if !c.written {
 		return p.fault(-1, round, "part %d of its receive buffer was never written", part)
 	}
 	v := &c.val
+	if op >= 0 {
+		p = m.plans[c.write.rank] // blame who wrote it
+	}
 	if v.round != round {
-		return p.fault(op, round, "part %d of the receive buffer holds %s", part, v)
+		return p.fault(op, round, "%s holds %s", at, v)
 	}
 	if !p.Coll.Reduces() {
-		from, of := p.origin(p.Rank, part)
+		from, of := p.origin(rank, part)
 		want := input(m.n, from, of, round)
 		if v.form != raw || v.part != of || v.shape != want.shape {
-			return p.fault(op, round, "part %d of the receive buffer holds %s, wants %s", part, v, &want)
+			return p.fault(op, round, "%s holds %s, wants %s", at, v, &want)
 		}
 		return nil
 	}
 	of := part
 	if p.Coll == ReduceScatter {
-		of = p.Rank
+		of = rank
 	}
 	if v.form != final || v.part != of || v.count() != m.n {
-		return p.fault(op, round, "part %d of the receive buffer holds %s, wants final results of part %d from all ranks", part, v, of)
+		return p.fault(op, round, "%s holds %s, wants final results of part %d from all ranks", at, v, of)
 	}
 	if p.Coll == AllReduce {
 		first := m.cell(m.shared(place{space: Recv, chunk: part, round: round}))
 		if first.written && first.val.shape != v.shape {
-			return p.fault(op, round, "part %d is folded in another order than at rank 0, so bits may differ", part)
+			return p.fault(op, round, "%s is folded in another order than at rank 0, so bits may differ", at)
 		}
 	}
 	return nil

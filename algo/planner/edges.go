@@ -44,22 +44,22 @@ func (w *wiring) put(to, tag int, partial bool) plan.Ref {
 	return plan.Ref{Space: plan.Slot, Count: 1, Edge: w.out[[2]int{to, tag}], Partial: partial}
 }
 
-// through puts the waits and signals of all slots that an op uses around it.
+// through puts the waits and signals of all slots that an op uses around it. Data goes first: somebody waits.
 func through(op plan.Op) []plan.Op {
-	var before, after []plan.Op
+	var before, data, credit []plan.Op
 	for _, r := range op.Src {
 		if r.Space == plan.Slot {
 			before = append(before, plan.Op{Kind: plan.KindWait, Sync: plan.SyncData, Edge: r.Edge})
-			after = append(after, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncCredit, Edge: r.Edge})
+			credit = append(credit, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncCredit, Edge: r.Edge})
 		}
 	}
 	for _, r := range op.Dst {
 		if r.Space == plan.Slot {
 			before = append(before, plan.Op{Kind: plan.KindWait, Sync: plan.SyncCredit, Edge: r.Edge})
-			after = append(after, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncData, Edge: r.Edge})
+			data = append(data, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncData, Edge: r.Edge})
 		}
 	}
-	return join(before, do(op), after)
+	return join(before, do(op), data, credit)
 }
 
 // fold combines sources to a partial result.
