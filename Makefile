@@ -25,7 +25,8 @@ build: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(BIN)/gccl-perf $(BIN)/gccl-inf
 
 $(OBJ)/%.o: %.c $(C_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_FRONT) -c $< -o $@
+	@echo cc $<
+	@$(CC) $(CFLAGS_FRONT) -c $< -o $@
 
 $(LIB)/libgccl.so: $(FRONT_OBJ) capi/front/exports.map
 	@mkdir -p $(@D)
