@@ -40,15 +40,6 @@ const (
 	NumColls
 )
 
-var collNames = [NumColls]string{"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter", "send_recv"}
-
-func (c Coll) String() string {
-	if c < NumColls {
-		return collNames[c]
-	}
-	return "unknown"
-}
-
 // Reduces says whether the collective applies a reduction operator.
 func (c Coll) Reduces() bool { return c == AllReduce || c == ReduceScatter || c == Reduce }
 
@@ -114,7 +105,8 @@ type Kind uint8
 
 const (
 	// KindReduce loads one element from every source, folds them left to right (Fold) and stores the result
-	// to every destination. One source without Fold is a copy.
+	// to every destination. One source without Fold is a copy. A copy onto its own source (in place) stores nothing:
+	// peers may be reading it.
 	KindReduce Kind = iota
 	// KindPut and KindGet move one chunk to or from a peer that cannot be loaded and stored.
 	KindPut
