@@ -59,7 +59,7 @@ func swap(text string) func(*testing.T, *plan.Plan) {
 
 // A plan that is broken on one rank in one way must be refused for the right reason.
 func TestVerifyRefusesBrokenPlans(t *testing.T) {
-	const n = 4
+	const n, all = 4, -1
 	none := plan.View{Send: make([]bool, n), Recv: make([]bool, n)}
 	for _, c := range []struct {
 		name   string
@@ -91,7 +91,7 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 		{"data signalled before the write", plan.Reduce, planner.Ring, 1, plan.View{}, func(t *testing.T, p *plan.Plan) {
 			a, b := find(t, p, "reduce", 0), find(t, p, "signal data", 0)
 			p.Ops[a], p.Ops[b] = p.Ops[b], p.Ops[a]
-		}, "op", ""},
+		}, "rank 2 op", "wait is missing"},
 		{"wrong chunk", plan.AllReduce, planner.Direct, 2, plan.View{}, alter("reduce", 0, func(op *plan.Op) { op.Src[0].Chunk.Base = 1 }), "rank 2 op 5", "part 2"},
 		{"wrong chunk of one source", plan.AllReduce, planner.Direct, 2, plan.View{}, alter("reduce", 0, func(op *plan.Op) { op.Src[0].Chunk.J = 1; op.Src[0].Chunk.Mod = n }), "rank 2 op 5", "wrong chunk"},
 		{"wrong place", plan.AllGather, planner.Ring, 2, plan.View{}, alter("copy slot", 0, func(op *plan.Op) { op.Dst[0].Chunk.Base++ }), "rank 2", "part"},
@@ -99,7 +99,7 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 		{"rank out of range", plan.AllGather, planner.Direct, 2, plan.View{}, alter("-> recv", 0, func(op *plan.Op) { op.Src[0].Rank.Mod = 0 }), "rank 2 op", "no such rank"},
 		{"duplicated contribution", plan.AllReduce, planner.Direct, 2, plan.View{}, alter("reduce", 0, func(op *plan.Op) { op.Src[0].Rank.Mod = n - 1 }), "rank 2 op 5", "duplicated contribution"},
 		{"missing contribution", plan.AllReduce, planner.Direct, 2, plan.View{}, alter("reduce", 0, func(op *plan.Op) { op.Src[0].Count = n - 1 }), "rank 2 op 5", "contributions of ranks {3} are missing"},
-		{"unscaled contribution", plan.AllReduce, planner.Ring, 1, plan.View{}, alter("reduce", 0, func(op *plan.Op) { op.Fold = false; op.Dst[0].Partial = false }), "rank 2 op", ""},
+		{"unscaled contribution", plan.AllReduce, planner.Ring, 1, plan.View{}, alter("reduce", 0, func(op *plan.Op) { op.Fold = false; op.Dst[0].Partial = false }), "rank 2 op", "raw input"},
 		{"unscaled in a slot", plan.Reduce, planner.Ring, 1, plan.View{}, func(t *testing.T, p *plan.Plan) {
 			alter("reduce", 0, func(op *plan.Op) { op.Fold = false; op.Dst[0].Partial = false })(t, p)
 		}, "rank 2 op", "read as partial true"},
@@ -117,13 +117,13 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 			w := p.Ops[n]
 			copy(p.Ops[n:], p.Ops[n+1:])
 			p.Ops[len(p.Ops)-1] = w
-		}, "rank 3 op", ""},
-		{"cyclic wait", plan.AllReduce, planner.Direct, 3, plan.View{}, func(t *testing.T, p *plan.Plan) {
-			a, b := find(t, p, "signal step 2", 0), find(t, p, "wait step 2", 0)
-			p.Ops[a], p.Ops[b] = p.Ops[b], p.Ops[a]
-			p.Ops[a].Peers.All, p.Ops[a].Peers.Rank = false, plan.Const(0)
-			p.Ops = append(p.Ops[:3:3], p.Ops[3:]...)
-		}, "", ""},
+		}, "rank 3 op 8", "nobody has written"},
+		{"cyclic wait", plan.AllReduce, planner.Direct, all, plan.View{}, swap("signal step 1"), "rank 0 op 3", "deadlock: rank 0 op 3 waits for step 1 of rank 1, which signalled 0 of its steps; rank 1 op 3 waits for step 1 of rank 0"},
+		{"cyclic wait for credit", plan.AllReduce, planner.RHD, all, plan.View{}, func(_ *testing.T, p *plan.Plan) {
+			for k := range p.Edges {
+				p.Edges[k].Slots = 1
+			}
+		}, "op", "deadlock"},
 		{"peer's buffer before its record", plan.Scatter, planner.Direct, 2, plan.View{}, func(t *testing.T, p *plan.Plan) {
 			n := find(t, p, "copy", 0)
 			p.Ops = append([]plan.Op{p.Ops[n]}, append(p.Ops[:n:n], p.Ops[n+1:]...)...)
@@ -149,7 +149,7 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 			verify := func(breaks bool) error {
 				return plan.Verify(n, func(r int) (*plan.Plan, error) {
 					p, err := planner.Make(c.coll, c.method, n, r, 0)
-					if err == nil && breaks && r == c.rank {
+					if err == nil && breaks && (r == c.rank || c.rank == all) {
 						c.breaks(t, p)
 					}
 					return p, err
@@ -163,7 +163,6 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 			if !errors.As(err, &f) {
 				t.Fatalf("error %v, want a fault", err)
 			}
-			t.Log(err)
 			if !strings.Contains(err.Error(), c.reason) || !strings.Contains(err.Error(), c.where) {
 				t.Errorf("error %q, want %q at %q", err, c.reason, c.where)
 			}
