@@ -107,6 +107,7 @@ func (h *hub) serve(l link) {
 		l.finish(farewellWait)
 		return
 	}
+	// A member that has said goodbye closes when it has our answer.
 	for {
 		f, err := l.recv()
 		if err == nil {
@@ -115,10 +116,6 @@ func (h *hub) serve(l link) {
 		if err != nil {
 			h.lose(p, err)
 			l.close()
-			return
-		}
-		if f.kind == kindBye {
-			l.finish(farewellWait)
 			return
 		}
 	}
