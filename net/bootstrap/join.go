@@ -276,11 +276,7 @@ func (j *joiner) enter(ctx context.Context, d *dialer, addrs []netip.AddrPort) (
 	if j.ownAddrs(addrs) {
 		sleep(hctx, ownRoomWait)
 	}
-	ifs, err := systemInterfaces()
-	if err != nil {
-		j.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: cannot list the network interfaces: %v", err))
-	}
-	targets := targetsOf(addrs, ifs)
+	targets := targetsOf(addrs, j.svc.interfaces())
 	stop := j.reportSearch(d, targets)
 	defer stop()
 	l, err := d.connect(hctx, targets)

@@ -89,6 +89,8 @@ type Service struct {
 	ln     stdnet.Listener
 	port   uint16
 	addrs  []netip.Addr
+	ifs    []iface // of this host, as of ifsAt
+	ifsAt  time.Time
 	hubs   map[RoomID]*hub
 	ended  []*hub        // hubs kept only to name their fate, oldest first
 	opened chan struct{} // closed and replaced whenever a room opens
@@ -154,7 +156,7 @@ func (s *Service) listening() ([]netip.AddrPort, error) {
 }
 
 func (s *Service) openLocked() error {
-	ifs, err := systemInterfaces()
+	ifs, err := s.interfacesLocked()
 	if err != nil {
 		return xerr.Wrap(xerr.System, opListen, err, "cannot list the network interfaces")
 	}
@@ -175,6 +177,34 @@ func (s *Service) openLocked() error {
 	s.serveListener(ln)
 	return nil
 }
+
+// interfaces lists the interfaces of this host. Asking the system takes a
+// message per interface, so many ranks that start together share an answer.
+func (s *Service) interfaces() []iface {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ifs, err := s.interfacesLocked()
+	if err != nil {
+		// Only the order of candidates suffers, and link-local ones.
+		s.opt.Log(Warn, fmt.Sprintf("bootstrap: cannot list the network interfaces: %v", err))
+	}
+	return ifs
+}
+
+func (s *Service) interfacesLocked() ([]iface, error) {
+	if s.ifs != nil && time.Since(s.ifsAt) < interfacesAge {
+		return s.ifs, nil
+	}
+	ifs, err := systemInterfaces()
+	if err != nil {
+		return s.ifs, err
+	}
+	s.ifs, s.ifsAt = ifs, time.Now()
+	return ifs, nil
+}
+
+// interfacesAge is how long an answer about interfaces is believed.
+const interfacesAge = 10 * time.Second
 
 // listenInRange tries the ports of the range from a random one on, so that
 // processes that start together seldom collide.
