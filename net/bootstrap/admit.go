@@ -15,10 +15,16 @@ const (
 	acceptPauseMax = 500 * time.Millisecond
 )
 
-// serveListener accepts connections until the listener is closed. No error
-// ends it before: running out of descriptors passes.
+// serveListeners accepts connections until the listeners are closed. No error
+// ends that before: running out of descriptors passes.
 //
 // Preconditions: s.mu is held or the service is not shared yet.
+func (s *Service) serveListeners(ls listeners) {
+	for _, ln := range ls {
+		s.serveListener(ln)
+	}
+}
+
 func (s *Service) serveListener(ln stdnet.Listener) {
 	s.wg.Add(1)
 	go func() {

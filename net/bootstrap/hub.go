@@ -3,7 +3,6 @@ package bootstrap
 import (
 	"crypto/rand"
 	"fmt"
-	stdnet "net"
 	"sync"
 	"time"
 
@@ -27,8 +26,8 @@ type hub struct {
 	room  Room
 	label string
 
-	// The listener of a fixed address, open while the room is collecting.
-	staticLn   stdnet.Listener
+	// The listeners of a fixed address, open while the room is collecting.
+	staticLn   listeners
 	staticPort uint16
 
 	mu           sync.Mutex // service's mu may be taken under it, never the other way

@@ -206,20 +206,22 @@ func (j *joiner) static(ctx context.Context, info idInfo) (*Group, error) {
 		return nil, xerr.New(xerr.InvalidArgument, opInit, "%v", err).WithObject("%s", j.label)
 	}
 	if j.cfg.Rank == 0 {
-		ln, err := j.svc.bindStatic(ctx, addr)
+		ls, err := j.svc.bindStatic(ctx, addr)
 		if err != nil {
 			return nil, err
 		}
 		h := newHub(j.svc, info.room, j.label)
-		h.staticLn, h.staticPort = ln, addr.port
+		h.staticLn, h.staticPort = ls, addr.port
 		j.svc.holdStatic(addr.port, 1)
 		if err := j.svc.open(h); err != nil {
-			ln.Close()
+			ls.Close()
 			j.svc.holdStatic(addr.port, -1)
 			return nil, err
 		}
 		j.svc.mu.Lock()
-		j.svc.serveListener(ln)
+		if !j.svc.closed { // else enter says so
+			j.svc.serveListeners(ls)
+		}
 		j.svc.mu.Unlock()
 		l, err := h.enter()
 		if err != nil {
