@@ -15,7 +15,7 @@ const (
 	collecting hubState = iota // not all ranks have come
 	handing                    // all have come; they are on their way to rank 0
 	open                       // all have come; the control star is here
-	failed                     // init has failed; the cause is kept for late comers
+	failed                     // init has failed; the cause is kept for late comers, the members are not
 	ended                      // all members have left
 )
 
@@ -282,7 +282,6 @@ func (h *hub) failLocked(n notice) {
 		return
 	}
 	h.state, h.cause = failed, n
-	h.stopClockLocked()
 	h.closeStaticLocked()
 	for _, p := range h.peers {
 		if !p.gone() {
@@ -291,7 +290,7 @@ func (h *hub) failLocked(n notice) {
 		}
 	}
 	h.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: %s: init failed: %s", h.label, n.text))
-	h.svc.retire(h)
+	h.retireLocked()
 }
 
 func (h *hub) closeStaticLocked() {
