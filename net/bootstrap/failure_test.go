@@ -347,3 +347,50 @@ func TestChildWithoutRankZero(t *testing.T) {
 	wantError(t, err, xerr.Remote, "process of rank 0 is gone", "refused")
 	closeAll(gs)
 }
+
+// A rank that cannot even start to join ends the init of the others at once.
+func TestDecline(t *testing.T) {
+	for name, bad := range map[string]Options{
+		"told":             {},
+		"no interface":     {IfFilter: func(string) bool { return false }, IfFilterText: "NCCL_SOCKET_IFNAME=nope"},
+		"no port is free":  {PortMin: 1, PortMax: 1, Family: FamilyIPv4},
+		"service is ended": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			svc := services(t, 2, 2, Options{})
+			id := mustID(t, svc[0])
+			third := newTestService(t, bad)
+			cfg := JoinConfig{ID: id, Rank: 2, NRanks: 3}
+			want := "NCCL_SOCKET_IFNAME=nope"
+			code := xerr.InvalidUsage
+			switch name {
+			case "no port is free":
+				ln, err := listen(testCtx(t), "tcp4", ":1")
+				if err != nil {
+					t.Skipf("missing capability: listening on port 1: %v", err)
+				}
+				defer ln.Close()
+				want, code = "ports 1-1", xerr.System
+				fallthrough
+			case "no interface":
+				_, err := third.Join(testCtx(t), cfg)
+				wantError(t, err, code, want)
+			case "told":
+				want, code = "no memory", xerr.System
+				if !third.Decline(testCtx(t), cfg, xerr.New(xerr.System, "ncclCommInitRank", "no memory")) {
+					t.Error("the host was not told")
+				}
+			case "service is ended":
+				want, code = "has been closed", xerr.InvalidUsage
+				third.Close()
+				_, err := third.Join(testCtx(t), cfg)
+				wantError(t, err, code, want)
+			}
+			for _, j := range joinAll(testCtx(t), 2, func(r int) *Service { return svc[r] }, func(r int) JoinConfig {
+				return JoinConfig{ID: id, Rank: r, NRanks: 3}
+			}) {
+				wantError(t, j.err, code, "rank 2 (", "cannot join", want)
+			}
+		})
+	}
+}

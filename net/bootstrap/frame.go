@@ -23,6 +23,7 @@ type frameKind byte
 const (
 	// member to host
 	kindRegister frameKind = iota + 1
+	kindDecline            // instead of kindRegister
 	kindGather
 	kindMessage // also host to member
 	kindFail

@@ -91,6 +91,13 @@ func (h *hub) serve(l link) {
 		l.close()
 		return
 	}
+	if f.kind == kindDecline {
+		if n, err := decodeNotice(f.body); err == nil {
+			l.send(frame{kindReject, h.decline(n).encode()})
+		}
+		l.finish(farewellWait)
+		return
+	}
 	reg, err := decodeRegistration(f.body)
 	if f.kind != kindRegister || err != nil {
 		h.svc.noise.say(func(more string) {

@@ -63,6 +63,7 @@ func (s *Service) Join(ctx context.Context, cfg JoinConfig) (*Group, error) {
 	if cfg.NRanks > 1 {
 		at, err := s.listening()
 		if err != nil {
+			s.Decline(ctx, cfg, err)
 			return nil, err
 		}
 		j.me.Addrs = at[:min(len(at), maxAddrs)]
