@@ -61,8 +61,12 @@ func (s *Service) admit(conn stdnet.Conn) {
 	if s.isClosed() { // Close may have run through the list before we were in it
 		conn.Close()
 	}
-	id, err := admitMember(conn, s.secretOf)
+	id, hostProof, err := admitMember(conn, s.secretOf)
+	// Before the member can know that it is in: it must not be pushed out then.
 	s.waiting.remove(slot)
+	if err == nil {
+		_, err = conn.Write(hostProof)
+	}
 	if err != nil {
 		conn.Close()
 		if !errors.Is(err, errNoSuchRoom) {

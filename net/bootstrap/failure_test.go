@@ -183,8 +183,12 @@ func TestDeathDuringHandover(t *testing.T) {
 	}
 	l.send(frame{kindRegister, registration{nranks: 3, timeout: time.Minute, member: Member{Rank: 2, Host: "node7", PID: 4242}}.encode()})
 	go func() {
-		if f, err := l.recv(); err == nil && f.kind == kindTable {
-			l.close()
+		for {
+			f, err := l.recv()
+			if err != nil || f.kind == kindTable {
+				l.close()
+				return
+			}
 		}
 	}()
 	for _, j := range joinAll(testCtx(t), 2, func(r int) *Service { return svc[r] }, func(r int) JoinConfig {

@@ -30,6 +30,7 @@ const (
 	kindBye
 	kindAck
 	// host to member
+	kindWelcome
 	kindProgress
 	kindTable
 	kindReject

@@ -61,7 +61,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		lookup := func(id RoomID) (Secret, bool) { return room.Secret, id == room.ID }
-		if _, err := admitMember(rw{bytes.NewReader(b)}, lookup); err == nil {
+		if _, _, err := admitMember(rw{bytes.NewReader(b)}, lookup); err == nil {
 			t.Fatalf("% x is admitted", b)
 		}
 		if err := proveToHost(rw{bytes.NewReader(b)}, room); err == nil {

@@ -161,6 +161,7 @@ func (h *hub) register(p *peer, reg registration) (notice, bool) {
 		return notice{code: xerr.InvalidArgument, rank: p.Rank, text: fmt.Sprintf("rank %d is not below nranks %d", p.Rank, h.nranks)}, false
 	}
 	h.peers[p.Rank] = p
+	p.link.send(frame{kindWelcome, nil})
 	h.clockLocked(reg.timeout)
 	if len(h.peers) == h.nranks {
 		h.completeLocked()

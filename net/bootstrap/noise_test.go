@@ -238,3 +238,12 @@ func TestClosedService(t *testing.T) {
 	_, err = s.Join(testCtx(t), JoinConfig{ID: id, Rank: 0, NRanks: 1})
 	wantError(t, err, xerr.InvalidUsage, "closed")
 }
+
+// Members that are pushed out by each other come again.
+func TestFewHalfOpen(t *testing.T) {
+	svc := services(t, 24, 24, Options{MaxHalfOpen: 1})
+	id := mustID(t, svc[3])
+	gs := groups(t, joinAll(testCtx(t), 24, func(r int) *Service { return svc[r] }, func(int) JoinConfig { return JoinConfig{ID: id} }))
+	checkGroup(t, gs)
+	closeAll(gs)
+}
