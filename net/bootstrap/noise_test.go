@@ -241,7 +241,7 @@ func TestClosedService(t *testing.T) {
 
 // Members that are pushed out by each other come again.
 func TestFewHalfOpen(t *testing.T) {
-	svc := services(t, 24, 24, Options{MaxHalfOpen: 1})
+	svc := services(t, 24, 24, Options{MaxHalfOpen: 4})
 	id := mustID(t, svc[3])
 	gs := groups(t, joinAll(testCtx(t), 24, func(r int) *Service { return svc[r] }, func(int) JoinConfig { return JoinConfig{ID: id} }))
 	checkGroup(t, gs)
