@@ -117,6 +117,9 @@ func runJob(j *C.gccl_job, w *work) {
 		if err == nil {
 			return nil
 		}
+		if creates(j.kind) && j.kind != C.GCCL_JOB_INIT && j.comm != nil {
+			handles.drop(uint64(j.comm.core)) // the front takes a child back that did not come to be
+		}
 		return &named{name: name + ": " + about(j, w), err: err}
 	})
 }

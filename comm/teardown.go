@@ -55,10 +55,7 @@ func (c *Comm) Destroy() error {
 // Abort ends all work and gives everything back, whatever state the communicator is in. Local and bounded.
 func (c *Comm) Abort() error {
 	c.cancel(xerr.New(xerr.InvalidUsage, "communicator abort", "this rank called ncclCommAbort"))
-	busy := false
-	if st := c.ctl.State(); st == control.Ready || st == control.Finalized || st == control.Revoked {
-		busy = c.ctl.Error() == xerr.Success && c.e.front.Quiesce(c.ctl, time.Nanosecond) != xerr.Success
-	}
+	wasReady, healthy := c.ctl.State() == control.Ready, c.ctl.Error() == xerr.Success
 	c.ctl.SetAborted(true)
 	created := make(chan struct{})
 	go func() { c.create.Wait(); close(created) }()
@@ -72,7 +69,7 @@ func (c *Comm) Abort() error {
 	}
 	idle = idle && c.e.front.Quiesce(c.ctl, abortWait) != xerr.Timeout
 	var cause error
-	if busy {
+	if wasReady && healthy && (!idle || c.ctl.Unfinished()) { // peers may be waiting for this rank
 		cause = xerr.New(xerr.Remote, "communicator abort", "%s called ncclCommAbort while operations were in flight", c.who(c.rank)).WithRank(c.rank)
 	}
 	c.teardown(idle, cause)
