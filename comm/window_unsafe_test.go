@@ -101,5 +101,6 @@ func TestBadWindows(t *testing.T) {
 		t.Errorf("%d bytes are in use", a.Used())
 	}
 }
+
 // at gives the word at an address, as a program with a mapped window would read it.
 func at(p uintptr) *uint64 { return *(**uint64)(unsafe.Pointer(&p)) }
