@@ -127,8 +127,8 @@ func (p *Plan) checkReduce(k int, op *Op, eager bool) *Fault {
 			if r.Space == Slot && (r.Edge < 0 || r.Edge >= len(p.Edges) || p.Edges[r.Edge].Out != (side == 1)) {
 				return p.fault(k, 0, "no edge %d in that direction", r.Edge)
 			}
-			if r.Space == Slot && (r.Count != 1 || r.Rank != Affine{} || r.Chunk != Affine{}) {
-				return p.fault(k, 0, "a slot has no rank, no chunk and no set")
+			if r.Space == Slot && (r.Count != 1 || r.Rank != Affine{}) {
+				return p.fault(k, 0, "a slot has no rank and no set")
 			}
 			if r.Partial && r.Space != Slot {
 				return p.fault(k, 0, "partial sums in %s", r.Space)

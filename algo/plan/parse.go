@@ -185,19 +185,24 @@ func (w *words) ref(s string) Ref {
 	if place, count, ok := strings.Cut(s, "*"); ok {
 		s, r.Count = place, w.number(count)
 	}
-	if edge, ok := strings.CutPrefix(s, "slot#"); ok {
-		r.Space, r.Edge = Slot, w.number(edge)
-		return r
-	}
-	space, rest, ok := strings.Cut(s, "@")
-	rank, rest, ok2 := strings.Cut(rest, "[")
-	chunk, ok3 := strings.CutSuffix(rest, "]")
-	k := slices.Index(spaceNames, space)
-	if !ok || !ok2 || !ok3 || k < 0 || Space(k) == Slot {
+	place, chunk, ok := strings.Cut(s, "[")
+	chunk, ok2 := strings.CutSuffix(chunk, "]")
+	if !ok || !ok2 {
 		w.fail("%q is no reference", s)
 		return r
 	}
-	r.Space, r.Rank, r.Chunk = Space(k), w.affine(rank), w.affine(chunk)
+	r.Chunk = w.affine(chunk)
+	if edge, ok := strings.CutPrefix(place, "slot#"); ok {
+		r.Space, r.Edge = Slot, w.number(edge)
+		return r
+	}
+	space, rank, ok := strings.Cut(place, "@")
+	k := slices.Index(spaceNames, space)
+	if !ok || k < 0 || Space(k) == Slot {
+		w.fail("%q is no reference", s)
+		return r
+	}
+	r.Space, r.Rank = Space(k), w.affine(rank)
 	return r
 }
 

@@ -13,9 +13,9 @@ signal step 1
 wait step 1 all
 wait step 1 rank 3-i%4
 wait credit 1
-reduce send@1[0] -> slot#1~
+reduce send@1[0] -> slot#1[0]~
 loop 2
-  reduce final slot#0~ send@1[3-i+2j%4]*4 -> recv@0+j[0-3i]*4 slot#1~
+  reduce final slot#0[2]~ send@1[3-i+2j%4]*4 -> recv@0+j[0-3i]*4 slot#1[1]~
 end
 send_staged: copy send@1[0] -> stage@1[0]
 `

@@ -93,11 +93,11 @@ const (
 // Ref names one place, or a set of Count places (j = 0 … Count-1).
 type Ref struct {
 	Space   Space
-	Count   int // size of the set, at least 1
-	Rank    Affine
-	Chunk   Affine
-	Edge    int  // index into Plan.Edges, for Slot
-	Partial bool // elements are of the accumulator type (fp32 for 16- and 8-bit floats): partial sums
+	Count   int    // size of the set, at least 1
+	Rank    Affine // not of Slot
+	Chunk   Affine // of Slot: the part that moves through it; of Out: 0
+	Edge    int    // index into Plan.Edges, for Slot
+	Partial bool   // elements are of the accumulator type (fp32 for 16- and 8-bit floats): partial sums
 }
 
 // Kind is the operation of an Op. The list is the whole instruction set.
@@ -153,7 +153,7 @@ type Op struct {
 	Kind Kind
 	When When
 
-	// KindReduce, KindPut, KindGet.
+	// KindReduce, KindPut, KindGet. The length is that of this round's piece of part Dst[0].Chunk.
 	Src, Dst []Ref
 	Fold     bool // apply the reduction operator; Send, Stage and Eager refs are scaled by their rank's factor first
 	Final    bool // the result is complete: round to the user's type, divide for an integer average

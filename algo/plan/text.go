@@ -13,13 +13,13 @@ import (
 //	edge 1 out peer 2 slots 2 index 0 ins 1
 //	signal step 1
 //	wait step 1 all
-//	reduce send@1[0] -> slot#1~
+//	reduce send@1[0] -> slot#1[0]~
 //	loop 2
-//	  reduce slot#0~ send@1[3-i%4] -> slot#1~
+//	  reduce slot#0[3-i%4]~ send@1[3-i%4] -> slot#1[3-i%4]~
 //	end
 //	send_staged: copy send@1[0] -> stage@1[0]
 //
-// A reference is space@rank[chunk], slot#edge for slots; *n makes it a set of n places, ~ says partial sums. An
+// A reference is space@rank[part], slot#edge[part] for slots; *n makes it a set of n places, ~ says partial sums. An
 // expression is base, then multiples of i and j, then %mod. "reduce" folds, "copy" does not; "final" follows.
 
 // String is the text form. Parse undoes it.
@@ -98,8 +98,9 @@ func (r Ref) String() string {
 	if r.Space == Slot {
 		text += "#" + strconv.Itoa(r.Edge)
 	} else {
-		text += "@" + r.Rank.String() + "[" + r.Chunk.String() + "]"
+		text += "@" + r.Rank.String()
 	}
+	text += "[" + r.Chunk.String() + "]"
 	if r.Count != 1 {
 		text += "*" + strconv.Itoa(r.Count)
 	}

@@ -31,6 +31,9 @@ func (m *machine) reduce(a *actor, op *Op, index, i int) error {
 	if err != nil {
 		return err
 	}
+	if part := op.Dst[0].Chunk.At(i, 0); a.p.Split && part != val.part {
+		return fmt.Errorf("moves %s with the length of part %d", &val, part)
+	}
 	stored := map[place]bool{}
 	for k := range op.Dst {
 		r := &op.Dst[k]

@@ -44,8 +44,16 @@ func (w *wiring) put(to, tag int, partial bool) plan.Ref {
 	return plan.Ref{Space: plan.Slot, Count: 1, Edge: w.out[[2]int{to, tag}], Partial: partial}
 }
 
-// through puts the waits and signals of all slots that an op uses around it. Data goes first: somebody waits.
-func through(op plan.Op) []plan.Op {
+// through puts the waits and signals of all slots that an op uses around it, and says which part moves through
+// them. Data is signalled first: somebody waits for it.
+func through(part plan.Affine, op plan.Op) []plan.Op {
+	for _, refs := range [2][]plan.Ref{op.Src, op.Dst} {
+		for k := range refs {
+			if refs[k].Space == plan.Slot {
+				refs[k].Chunk = part
+			}
+		}
+	}
 	var before, data, credit []plan.Op
 	for _, r := range op.Src {
 		if r.Space == plan.Slot {

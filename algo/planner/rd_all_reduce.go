@@ -26,8 +26,8 @@ func rdAllReduce(e ends) *plan.Plan {
 	w := e.wire(p, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
 	if e.rank >= core {
 		p.Ops = join(allReady(),
-			through(fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
-			through(spread(w.get(tagPost, false), recv)))
+			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
+			through(plan.Const(0), spread(w.get(tagPost, false), recv)))
 		return p
 	}
 	src := []plan.Ref{send}
@@ -39,13 +39,13 @@ func rdAllReduce(e ends) *plan.Plan {
 	p.Ops = allReady()
 	for k := range levels {
 		peer := pattern.Partner(e.rank, k)
-		p.Ops = join(p.Ops, through(fold(src, w.put(peer, k, true), w.put(e.rank, tagKeep, true))))
+		p.Ops = join(p.Ops, through(plan.Const(0), fold(src, w.put(peer, k, true), w.put(e.rank, tagKeep, true))))
 		src = []plan.Ref{w.get(tagKeep, true), w.get(k, true)}
 		if peer < e.rank {
 			src[0], src[1] = src[1], src[0]
 		}
 	}
-	p.Ops = join(p.Ops, through(finish(src, results...)))
+	p.Ops = join(p.Ops, through(plan.Const(0), finish(src, results...)))
 	return p
 }
 

@@ -123,7 +123,7 @@ func (h *halving) connect(p *plan.Plan, down, up, pre, post bool) {
 func over(runs []interval, op func(chunk plan.Affine) plan.Op) []plan.Op {
 	var ops []plan.Op
 	for _, r := range runs {
-		ops = join(ops, loop(r.n, through(op(span(r.first)))...))
+		ops = join(ops, loop(r.n, through(span(r.first), op(span(r.first)))...))
 	}
 	return ops
 }

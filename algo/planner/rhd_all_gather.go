@@ -11,14 +11,14 @@ func rhdAllGather(e ends) *plan.Plan {
 	own := spread(e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(e.rank)))
 	if e.rank >= h.core {
 		own.Dst = append(own.Dst, h.w.put(e.rank-h.core, tagPre, false))
-		p.Ops = join(allReady(), through(own), over(allBut(e.rank, e.n), func(c plan.Affine) plan.Op {
+		p.Ops = join(allReady(), through(plan.Const(e.rank), own), over(allBut(e.rank, e.n), func(c plan.Affine) plan.Op {
 			return spread(h.w.get(tagPost, false), e.mine(plan.Recv, c))
 		}))
 		return p
 	}
 	p.Ops = join(allReady(), do(own))
 	if extra := e.rank + h.core; h.hasExtra(e.rank) {
-		p.Ops = join(p.Ops, through(spread(h.w.get(tagPre, false), e.mine(plan.Recv, plan.Const(extra)))))
+		p.Ops = join(p.Ops, through(plan.Const(extra), spread(h.w.get(tagPre, false), e.mine(plan.Recv, plan.Const(extra)))))
 	}
 	p.Ops = join(p.Ops, h.passUp())
 	if extra := e.rank + h.core; h.hasExtra(e.rank) {

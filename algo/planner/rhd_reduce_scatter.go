@@ -10,7 +10,7 @@ func rhdReduceScatter(e ends) *plan.Plan {
 	h.connect(p, true, false, true, true)
 	recv := e.mine(plan.Recv, plan.Const(0))
 	if e.rank >= h.core {
-		p.Ops = join(allReady(), h.feed(), through(spread(h.w.get(tagPost, false), recv)))
+		p.Ops = join(allReady(), h.feed(), through(plan.Const(e.rank), spread(h.w.get(tagPost, false), recv)))
 		return p
 	}
 	p.Ops = join(allReady(), h.reduceDown(func(c plan.Affine) plan.Ref {

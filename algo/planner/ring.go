@@ -28,18 +28,20 @@ func (e ends) ringLinks(p *plan.Plan) (in, out func(partial bool) plan.Ref) {
 // ringReduce reduces parts around the ring; part rank ends here, at dst.
 func (e ends) ringReduce(in, out func(bool) plan.Ref, dst ...plan.Ref) []plan.Op {
 	own := func(c plan.Affine) plan.Ref { return e.mine(plan.Send, c) }
+	first, next, last := plan.Const(pattern.Prev(e.rank, e.n)), e.down(e.rank-2), plan.Const(e.rank)
 	return join(
-		through(fold([]plan.Ref{own(plan.Const(mod(e.rank-1, e.n)))}, out(true))),
-		loop(e.n-2, through(fold([]plan.Ref{in(true), own(e.down(e.rank - 2))}, out(true)))...),
-		through(finish([]plan.Ref{in(true), own(plan.Const(e.rank))}, dst...)),
+		through(first, fold([]plan.Ref{own(first)}, out(true))),
+		loop(e.n-2, through(next, fold([]plan.Ref{in(true), own(next)}, out(true)))...),
+		through(last, finish([]plan.Ref{in(true), own(last)}, dst...)),
 	)
 }
 
 // ringPass receives the other ranks' parts and passes on all but the last.
 func (e ends) ringPass(in, out func(bool) plan.Ref) []plan.Op {
+	part, last := e.down(e.rank-1), plan.Const(pattern.Next(e.rank, e.n))
 	return join(
-		loop(e.n-2, through(spread(in(false), e.mine(plan.Recv, e.down(e.rank-1)), out(false)))...),
-		through(spread(in(false), e.mine(plan.Recv, plan.Const(pattern.Next(e.rank, e.n))))),
+		loop(e.n-2, through(part, spread(in(false), e.mine(plan.Recv, part), out(false)))...),
+		through(last, spread(in(false), e.mine(plan.Recv, last))),
 	)
 }
 

@@ -12,6 +12,6 @@ func ringAllGather(e ends) *plan.Plan {
 		return p
 	}
 	in, out := e.ringLinks(p)
-	p.Ops = join(allReady(), through(spread(src, dst, out(false))), e.ringPass(in, out))
+	p.Ops = join(allReady(), through(plan.Const(e.rank), spread(src, dst, out(false))), e.ringPass(in, out))
 	return p
 }

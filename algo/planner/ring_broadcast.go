@@ -18,6 +18,6 @@ func ringBroadcast(e ends) *plan.Plan {
 	if next := pattern.Next(e.rank, e.n); next != e.root {
 		dst = append(dst, w.put(next, 0, false))
 	}
-	p.Ops = join(allReady(), loop(parts, through(spread(src, dst...))...))
+	p.Ops = join(allReady(), loop(parts, through(span(0), spread(src, dst...))...))
 	return p
 }

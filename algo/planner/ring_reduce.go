@@ -21,6 +21,6 @@ func ringReduce(e ends) *plan.Plan {
 	if e.rank != e.root {
 		op = fold(src, w.put(pattern.Next(e.rank, e.n), 0, true))
 	}
-	p.Ops = join(allReady(), loop(parts, through(op)...))
+	p.Ops = join(allReady(), loop(parts, through(span(0), op)...))
 	return p
 }

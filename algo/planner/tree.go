@@ -72,9 +72,9 @@ func (t *tree) reduceUp() []plan.Op {
 		}
 		src = append(src, t.mine(plan.Send, part))
 		if node.Parent >= 0 {
-			body = join(body, through(fold(src, t.w.put(node.Parent, upTag(k, t.rank), true))))
+			body = join(body, through(part, fold(src, t.w.put(node.Parent, upTag(k, t.rank), true))))
 		} else {
-			body = join(body, through(finish(src, t.mine(plan.Recv, part))))
+			body = join(body, through(part, finish(src, t.mine(plan.Recv, part))))
 		}
 	}
 	return loop(treeDepth, body...)
@@ -97,7 +97,7 @@ func (t *tree) passDown(space plan.Space) []plan.Op {
 			dst = append(dst, t.w.put(c, downTag(k), false))
 		}
 		if len(dst) > 0 {
-			body = join(body, through(spread(src, dst...)))
+			body = join(body, through(part, spread(src, dst...)))
 		}
 	}
 	if body == nil {
