@@ -3,6 +3,7 @@ package comm
 import (
 	"fmt"
 
+	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 )
@@ -14,7 +15,8 @@ func (c *Comm) peerFailed(rank int, err error) {
 	gone := c.gone
 	c.dead[rank] = true
 	c.mu.Unlock()
-	if gone || rank == c.rank {
+	// After finalize or revoke nothing waits for a peer any more, and the communicator must stay destroyable.
+	if gone || rank == c.rank || c.ctl.State() != control.Ready {
 		return
 	}
 	text := fmt.Sprintf("%s has failed: %v", c.who(rank), err)
