@@ -70,37 +70,55 @@ var methods = []method{
 	{coll: plan.AllGather, name: RHD, make: rhdAllGather, max: maxHalvingRanks},
 }
 
+// most is the largest number of ranks of a method.
+func (m *method) most() int {
+	if m.max > 0 {
+		return m.max
+	}
+	return MaxRanks
+}
+
+// find looks a method up; nil if there is none.
+func find(coll plan.Coll, name string) *method {
+	for k := range methods {
+		if methods[k].coll == coll && methods[k].name == name {
+			return &methods[k]
+		}
+	}
+	return nil
+}
+
+// Fits says whether there is such a method for that many ranks.
+func Fits(coll plan.Coll, name string, nranks int) bool {
+	m := find(coll, name)
+	return m != nil && nranks >= 1 && nranks <= m.most()
+}
+
 // Make plans one rank's part of a collective. The root of a collective without root is ignored.
 func Make(coll plan.Coll, name string, nranks, rank, root int) (*plan.Plan, error) {
 	fail := func(format string, args ...any) (*plan.Plan, error) {
 		return nil, &Error{Coll: coll, Method: name, NRanks: nranks, Rank: rank, Reason: fmt.Sprintf(format, args...)}
 	}
-	for _, m := range methods {
-		if m.coll != coll || m.name != name {
-			continue
-		}
-		most := m.max
-		if most == 0 {
-			most = MaxRanks
-		}
-		if nranks < 1 || nranks > most {
-			return fail("the number of ranks is not in 1 … %d", most)
-		}
-		if rank < 0 || rank >= nranks {
-			return fail("the rank is not in 0 … %d", nranks-1)
-		}
-		if !coll.Rooted() && coll != plan.SendRecv {
-			root = 0
-		}
-		if root < 0 || root >= nranks {
-			return fail("root %d is not in 0 … %d", root, nranks-1)
-		}
-		return m.make(ends{n: nranks, rank: rank, root: root}), nil
-	}
 	if coll >= plan.NumColls {
 		return fail("there is no such collective")
 	}
-	return fail("there is no such method; %s has %v", coll, Methods(coll))
+	m := find(coll, name)
+	if m == nil {
+		return fail("there is no such method; %s has %v", coll, Methods(coll))
+	}
+	if nranks < 1 || nranks > m.most() {
+		return fail("the number of ranks is not in 1 … %d", m.most())
+	}
+	if rank < 0 || rank >= nranks {
+		return fail("the rank is not in 0 … %d", nranks-1)
+	}
+	if !coll.Rooted() && coll != plan.SendRecv {
+		root = 0
+	}
+	if root < 0 || root >= nranks {
+		return fail("root %d is not in 0 … %d", root, nranks-1)
+	}
+	return m.make(ends{n: nranks, rank: rank, root: root}), nil
 }
 
 // Methods lists the methods of a collective, the preferred one first.

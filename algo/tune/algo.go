@@ -1,0 +1,144 @@
+package tune
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gccl/gccl/algo/plan"
+	"github.com/gccl/gccl/algo/planner"
+)
+
+// foreign are NCCL's algorithms that need hardware or methods we do not have (NCCL 2.30 user guide, NCCL_ALGO).
+// Asking for them is legal and has no effect.
+var foreign = []string{"collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"}
+
+// wish is what a list asks for: these methods, or all others.
+type wish struct {
+	not     bool
+	methods []string
+}
+
+// wishes are by collective; any is for those that are not named.
+type wishes struct {
+	any    *wish
+	byColl map[plan.Coll]*wish
+}
+
+// parseAlgo reads a list as NCCL_ALGO has it: names separated by commas, a leading ^ to exclude them; or several
+// lists separated by semicolons, each with a collective and a colon before it. Case does not matter.
+func parseAlgo(text string) (*wishes, []string, error) {
+	w := &wishes{byColl: map[plan.Coll]*wish{}}
+	var notes []string
+	for _, clause := range strings.Split(text, ";") {
+		clause = strings.ToLower(strings.TrimSpace(clause))
+		if clause == "" {
+			continue
+		}
+		name, list, named := strings.Cut(clause, ":")
+		if !named {
+			list = clause
+		}
+		one, more, err := parseList(text, list)
+		if err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, more...)
+		if !named {
+			w.any = one
+			continue
+		}
+		c, ok := collNamed(strings.TrimSpace(name))
+		if !ok {
+			return nil, nil, fmt.Errorf("algorithm list %q: no collective %q", text, name)
+		}
+		w.byColl[c] = one
+	}
+	return w, notes, nil
+}
+
+func parseList(text, list string) (*wish, []string, error) {
+	one := &wish{}
+	var notes []string
+	list = strings.TrimSpace(list)
+	if rest, ok := strings.CutPrefix(list, "^"); ok {
+		one.not, list = true, rest
+	}
+	for _, name := range strings.Split(list, ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case slices.Contains(known(), name):
+			one.methods = append(one.methods, name)
+		case slices.Contains(foreign, name):
+			if !one.not {
+				notes = append(notes, fmt.Sprintf("algorithm list %q: %s is not available and is ignored", text, name))
+			}
+		default:
+			return nil, nil, fmt.Errorf("algorithm list %q: no algorithm %q; there are %v", text, name, known())
+		}
+	}
+	return one, notes, nil
+}
+
+// known lists the names of all methods.
+func known() []string {
+	var names []string
+	for c := range plan.NumColls {
+		for _, m := range planner.Methods(c) {
+			if !slices.Contains(names, m) {
+				names = append(names, m)
+			}
+		}
+	}
+	return names
+}
+
+// collNamed finds a collective by name, with or without the separators.
+func collNamed(name string) (plan.Coll, bool) {
+	for c := range plan.NumColls {
+		if strings.ReplaceAll(c.String(), "_", "") == strings.ReplaceAll(name, "_", "") {
+			return c, true
+		}
+	}
+	return 0, false
+}
+
+// choose lists the methods to use for a collective, eager first if allowed.
+func (w *wishes) choose(c plan.Coll, nranks int) (methods []string, note string) {
+	usual := []string{planner.Eager, planner.Direct}
+	if nranks == 1 {
+		usual = []string{planner.Direct}
+	}
+	one := w.byColl[c]
+	if one == nil {
+		one = w.any
+	}
+	if one == nil {
+		return usual, ""
+	}
+	var allowed []string
+	if one.not {
+		// The usual ones first, then what else there is.
+		for _, m := range append(usual, planner.Methods(c)...) {
+			if !slices.Contains(one.methods, m) && !slices.Contains(allowed, m) && planner.Fits(c, m, nranks) {
+				allowed = append(allowed, m)
+			}
+		}
+	} else {
+		for _, m := range one.methods {
+			if planner.Fits(c, m, nranks) {
+				allowed = append(allowed, m)
+			}
+		}
+	}
+	if k := slices.Index(allowed, planner.Eager); k > 0 {
+		allowed = slices.Insert(slices.Delete(allowed, k, k+1), 0, planner.Eager)
+	}
+	switch {
+	case len(allowed) == 0:
+		return usual, fmt.Sprintf("%s with %d ranks: none of the algorithms asked for; using %v", c, nranks, usual)
+	case len(allowed) == 1 && allowed[0] == planner.Eager:
+		return allowed, fmt.Sprintf("%s: eager is for small messages only; using direct above its limit", c)
+	}
+	return allowed, ""
+}
