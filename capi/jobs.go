@@ -34,10 +34,15 @@ func gcclgo_run(jobs *C.gccl_job, n C.int32_t, blocking C.int32_t, cookie unsafe
 		if blocking != 0 {
 			return codeError(runAll(list, ready))
 		}
+		for _, w := range ready { // the front looks at the structures once more in done
+			w.hold()
+		}
 		go func() {
-			defer func() { _ = recover() }() // runAll guards each job; this is for the front's callback alone
 			runAll(list, ready)
 			C.gccl_bridge_done(core.front, jobs, n, cookie)
+			for _, w := range ready {
+				w.release()
+			}
 		}()
 		return xerr.InProgress
 	})
@@ -78,6 +83,23 @@ func runAll(list []C.gccl_job, ready []*work) xerr.Code {
 type work struct {
 	c, parent *comm.Comm
 	err       error
+	ends      bool
+}
+
+func (w *work) hold() {
+	for _, c := range []*comm.Comm{w.c, w.parent} {
+		if c != nil && !w.ends {
+			c.Hold()
+		}
+	}
+}
+
+func (w *work) release() {
+	for _, c := range []*comm.Comm{w.c, w.parent} {
+		if c != nil && !w.ends {
+			c.Release()
+		}
+	}
 }
 
 func creates(kind C.int32_t) bool {
@@ -102,6 +124,9 @@ func prepare(j *C.gccl_job) *work {
 	case j.kind != C.GCCL_JOB_SPLIT || j.color != -1:
 		w.err = argument(name, "no communicator to fill")
 	}
+	if j.kind == C.GCCL_JOB_ABORT || j.kind == C.GCCL_JOB_DESTROY {
+		w.ends = true // it waits for the others' holds and gives the structure back itself
+	}
 	return w
 }
 
@@ -116,6 +141,9 @@ func runJob(j *C.gccl_job, w *work) {
 		err := doJob(j, w)
 		if err == nil {
 			return nil
+		}
+		if creates(j.kind) && j.kind != C.GCCL_JOB_INIT && j.comm != nil {
+			handles.drop(uint64(j.comm.core)) // the front takes a child back that did not come to be
 		}
 		return &named{name: name + ": " + about(j, w), err: err}
 	})

@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/clique"
@@ -36,7 +37,6 @@ type Comm struct {
 
 	ctx    context.Context // ends with abort or destroy
 	cancel context.CancelCauseFunc
-	create sync.WaitGroup // the creation under way
 
 	planMu    sync.Mutex
 	planBytes uint64
@@ -47,8 +47,10 @@ type Comm struct {
 	windows   map[control.Window]*window
 	winSeq    uint64
 	suspended bool
-	gone      bool         // teardown has begun
-	dead      map[int]bool // ranks known to have failed
+	gone      bool          // teardown has begun
+	holds     int           // jobs under way that end with the structure still in use
+	released  chan struct{} // closed when holds becomes 0; nil while it is
+	dead      map[int]bool  // ranks known to have failed
 }
 
 // New makes the object of a communicator whose structure the caller owns. It does nothing yet.
@@ -62,6 +64,44 @@ func (c *Comm) Rank() int             { return c.rank }
 func (c *Comm) NRanks() int           { return c.nranks }
 func (c *Comm) Config() Config        { return c.cfg }
 func (c *Comm) Control() control.Comm { return c.ctl }
+
+// Hold keeps Abort and Destroy from giving the structure back until Release: for whoever works on the communicator in the
+// background and looks at the structure afterwards.
+func (c *Comm) Hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds++; c.holds == 1 {
+		c.released = make(chan struct{})
+	}
+}
+
+// Release ends a Hold.
+func (c *Comm) Release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds--; c.holds == 0 {
+		close(c.released)
+		c.released = nil
+	}
+}
+
+// awaitRelease waits until nobody holds the communicator, and says whether that came in time.
+func (c *Comm) awaitRelease(limit time.Duration) bool {
+	c.mu.Lock()
+	released := c.released
+	c.mu.Unlock()
+	if released == nil {
+		return true
+	}
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-released:
+		return true
+	case <-t.C:
+		return false
+	}
+}
 
 // usable says why no new work may start on the communicator, with the code that the table of states asks for.
 func (c *Comm) usable(op string) error {

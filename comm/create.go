@@ -54,8 +54,8 @@ func (c *Comm) Init(nranks, rank int, ids [][bootstrap.IDBytes]byte, cfg Config)
 
 // build takes a communicator from nothing to ready. On failure everything is given back and the state is Failed.
 func (c *Comm) build(s spec) error {
-	c.create.Add(1)
-	defer c.create.Done()
+	c.Hold()
+	defer c.Release()
 	c.rank, c.nranks, c.cfg, c.set = s.rank, s.nranks, s.cfg, s.set
 	if c.log != nil {
 		c.log = c.log.WithRank(s.rank)

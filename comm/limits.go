@@ -6,6 +6,7 @@ import (
 	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/algo/planner"
 	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/device/lower"
 	"github.com/gccl/gccl/internal/xerr"
 )
 
@@ -50,7 +51,7 @@ func (c *Comm) Plan(coll, class, root uint32) error {
 	if err != nil {
 		return xerr.Wrap(xerr.Internal, op, err, "no plan")
 	}
-	block, err := lowerPlan(p)
+	block, err := lower.Lower(p)
 	if err != nil {
 		return xerr.Wrap(xerr.Internal, op, err, "the plan cannot be lowered")
 	}

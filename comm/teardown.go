@@ -13,8 +13,8 @@ import (
 
 // Bounds of local waits. Operations look at the abort word at least every 50 ms (device/host/exec), so these are ample.
 const (
-	abortWait  = 5 * time.Second
-	createWait = 10 * time.Second
+	abortWait = 5 * time.Second
+	jobWait   = 10 * time.Second
 )
 
 // Finalize waits for all work of this rank. Local.
@@ -23,11 +23,11 @@ func (c *Comm) Finalize() error {
 	if err := c.usable(op); err != nil {
 		return err
 	}
-	if code := c.e.front.Quiesce(c.ctl, 0); code != xerr.Success {
-		if c.ctl.Error() != xerr.Success {
-			return c.latched(op)
-		}
+	if code := c.e.front.Quiesce(c.ctl, 0); code != xerr.Success && c.ctl.Error() == xerr.Success {
 		return xerr.New(code, op, "work in flight did not end").WithHint("call ncclCommAbort")
+	}
+	if c.ctl.Error() != xerr.Success {
+		return c.latched(op)
 	}
 	if !c.ctl.SwapState(control.Ready, control.Finalized) {
 		return c.usable(op)
@@ -39,6 +39,10 @@ func (c *Comm) Finalize() error {
 // communicator whose failure is latched is left as it is, for Abort.
 func (c *Comm) Destroy() error {
 	const op = "communicator destroy"
+	if !c.awaitRelease(jobWait) {
+		return xerr.New(xerr.InvalidUsage, op, "another call on the communicator is still at work").
+			WithHint("wait until ncclCommGetAsyncError is no longer ncclInProgress, or call ncclCommAbort")
+	}
 	switch c.ctl.State() {
 	case control.Ready:
 		if err := c.Finalize(); err != nil {
@@ -55,24 +59,12 @@ func (c *Comm) Destroy() error {
 // Abort ends all work and gives everything back, whatever state the communicator is in. Local and bounded.
 func (c *Comm) Abort() error {
 	c.cancel(xerr.New(xerr.InvalidUsage, "communicator abort", "this rank called ncclCommAbort"))
-	busy := false
-	if st := c.ctl.State(); st == control.Ready || st == control.Finalized || st == control.Revoked {
-		busy = c.ctl.Error() == xerr.Success && c.e.front.Quiesce(c.ctl, time.Nanosecond) != xerr.Success
-	}
+	wasReady, healthy := c.ctl.State() == control.Ready, c.ctl.Error() == xerr.Success
 	c.ctl.SetAborted(true)
-	created := make(chan struct{})
-	go func() { c.create.Wait(); close(created) }()
-	t := time.NewTimer(createWait)
-	defer t.Stop()
-	idle := true
-	select {
-	case <-created:
-	case <-t.C:
-		idle = false
-	}
-	idle = idle && c.e.front.Quiesce(c.ctl, abortWait) != xerr.Timeout
+	idle := c.awaitRelease(jobWait)
+	idle = c.e.front.Quiesce(c.ctl, abortWait) != xerr.Timeout && idle
 	var cause error
-	if busy {
+	if wasReady && healthy && (!idle || c.ctl.Unfinished()) { // peers may be waiting for this rank
 		cause = xerr.New(xerr.Remote, "communicator abort", "%s called ncclCommAbort while operations were in flight", c.who(c.rank)).WithRank(c.rank)
 	}
 	c.teardown(idle, cause)

@@ -1,19 +1,226 @@
 package comm
 
 import (
+	"encoding/binary"
+	"fmt"
 	"unsafe"
 
+	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
 )
 
+// windowAlign is what a window's place in its allocation must be a multiple of (NCCL 2.30.7, dev_runtime.cc).
+const windowAlign = 4096
+
 // window is one registered window of this rank.
-type window struct{}
-
-type team struct{}
-
-func (c *Comm) dropWindows() {}
-
-func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Window, error) {
-	return control.Window{}, nil
+type window struct {
+	al   arena.Allocation // pinned, so that the memory is not used again under the window
+	team *team            // nil with one rank
+	seq  uint64
 }
-func (c *Comm) DeregisterWindow(p unsafe.Pointer) error { return nil }
+
+// RegisterWindow makes memory of this process known to all ranks (ncclCommWindowRegister). All ranks call it, in the same
+// order; sizes may differ. When any rank cannot, none does.
+func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Window, error) {
+	const op = "window"
+	none := control.Window{}
+	if err := c.usable(op); err != nil {
+		return none, err
+	}
+	if !c.set.Bool(param.NCCLWinEnable) {
+		return none, c.noWindows(flags)
+	}
+	c.mu.Lock()
+	c.winSeq++
+	seq := c.winSeq
+	c.mu.Unlock()
+	al, off, err := c.windowMemory(buff, size)
+	all, gerr := c.exchangeWindow(off, size, err)
+	if gerr != nil {
+		return none, gerr
+	}
+	if err := arena.Existing().Pin(al); err != nil {
+		return none, err
+	}
+	w := c.ctl.NewWindow(buff, size, off, flags)
+	for r, p := range all {
+		w.SetPeer(r, p.offset, p.size)
+	}
+	rec := &window{al: al, seq: seq}
+	if err := c.placeWindow(w, rec, buff, all); err != nil {
+		w.Free()
+		_ = arena.Existing().Unpin(al)
+		return none, err
+	}
+	c.mu.Lock()
+	published := c.ctl.Publish(w)
+	if published {
+		c.windows[w] = rec
+	}
+	c.mu.Unlock()
+	if !published { // all ranks count alike, unless they have deregistered differently
+		c.releaseWindow(w, rec)
+		return none, xerr.New(xerr.InvalidUsage, op, "all %d windows of the communicator are in use", control.Windows).
+			WithHint("deregister windows that are no longer needed")
+	}
+	return w, nil
+}
+
+// noWindows answers where the user has switched windows off: NCCL gives success without a window then; a program that asked
+// for more than the default must know.
+func (c *Comm) noWindows(flags int) error {
+	if flags == 0 {
+		c.log.Warn(xlog.Reg, "NCCL_WIN_ENABLE is 0: the buffer was not registered as a window")
+		return nil
+	}
+	return xerr.New(xerr.InvalidUsage, "window", "NCCL_WIN_ENABLE is 0").WithHint("unset NCCL_WIN_ENABLE")
+}
+
+// windowMemory finds the allocation that holds the window.
+func (c *Comm) windowMemory(buff uintptr, size uint64) (al arena.Allocation, off uint64, err error) {
+	const op, remedy = "window", "allocate windows with ncclMemAlloc"
+	bad := func(format string, args ...any) error {
+		return xerr.New(xerr.InvalidArgument, op, format, args...).WithRank(c.rank).WithHint(remedy)
+	}
+	if buff == 0 || size == 0 {
+		return al, 0, bad("a window of %d bytes at %#x is empty", size, buff)
+	}
+	a, ok := arena.Existing(), false
+	if a != nil {
+		al, ok = a.Lookup(buff)
+	}
+	if !ok {
+		return al, 0, bad("the buffer at %#x is not memory of ncclMemAlloc", buff)
+	}
+	off = uint64(buff - a.Base())
+	if in := off - al.Offset; in%windowAlign != 0 {
+		return al, 0, bad("the buffer begins %d bytes into its allocation, which is not a multiple of %d", in, windowAlign)
+	} else if size > al.Size-in {
+		return al, 0, bad("the window of %d bytes ends behind its allocation of %d bytes", size, al.Size)
+	}
+	return al, off, nil
+}
+
+// placed is where a window is at a rank.
+type placed struct{ offset, size uint64 }
+
+// exchangeWindow tells all ranks where the window is at each, or what kept any of them.
+func (c *Comm) exchangeWindow(off, size uint64, err error) ([]placed, error) {
+	if c.group == nil {
+		return []placed{{off, size}}, err
+	}
+	msg := []byte{byte(xerr.CodeOf(err))}
+	msg = binary.BigEndian.AppendUint64(msg, off)
+	msg = binary.BigEndian.AppendUint64(msg, size)
+	if err != nil {
+		msg = appendText(msg, err.Error())
+	}
+	parts, gerr := c.group.AllGatherTag(c.ctx, "window", msg)
+	if gerr != nil {
+		return nil, gerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([]placed, c.nranks)
+	for r, b := range parts {
+		rd := reader{b: b}
+		code := xerr.Code(rd.u8())
+		all[r] = placed{rd.u64(), rd.u64()}
+		if code != xerr.Success {
+			return nil, xerr.New(code, "window", "%s cannot register its part: %s", c.who(r), rd.text())
+		}
+		limit := c.arena.Size()
+		if p := c.peers[r]; p != nil {
+			limit = p.Size
+		}
+		if p := all[r]; rd.bad || p.offset%windowAlign != 0 || p.size == 0 || p.offset > limit || p.size > limit-p.offset {
+			return nil, xerr.New(xerr.Remote, "window", "%s sent a window outside its arena", c.who(r)).WithRank(r)
+		}
+	}
+	return all, nil
+}
+
+// placeWindow maps the window of all ranks into the team's flat range. All ranks succeed or none.
+func (c *Comm) placeWindow(w control.Window, rec *window, buff uintptr, all []placed) error {
+	if c.group == nil {
+		w.SetFlat(buff, uint64(c.set.Size(param.GCCLLsaStride)))
+		return nil
+	}
+	t, err := c.e.joinTeam(c)
+	var flat uintptr
+	if err == nil {
+		if flat, err = t.place(c, rec.seq, all); err != nil {
+			c.e.leaveTeam(t)
+		}
+	}
+	if err == nil {
+		rec.team = t
+		w.SetFlat(flat, t.stride)
+	}
+	trouble := []byte{}
+	if err != nil {
+		trouble = []byte(fmt.Sprintf("%s: %v", c.who(c.rank), err))
+	}
+	parts, gerr := c.group.AllGatherTag(c.ctx, "window flat", trouble)
+	for r := 0; gerr == nil && r < len(parts); r++ {
+		if len(parts[r]) > 0 {
+			gerr = xerr.New(xerr.System, "window", "%s", parts[r])
+		}
+	}
+	if err != nil {
+		gerr = err // with its own code and remedy
+	}
+	if gerr != nil && rec.team != nil {
+		rec.team.remove(rec.seq)
+		c.e.leaveTeam(rec.team)
+	}
+	return gerr
+}
+
+// DeregisterWindow ends a window (ncclCommWindowDeregister). Local; the caller makes sure that nobody uses it any more.
+func (c *Comm) DeregisterWindow(p unsafe.Pointer) error {
+	if p == nil {
+		return nil
+	}
+	w := control.WindowAt(p)
+	c.mu.Lock()
+	rec := c.windows[w]
+	if rec != nil {
+		delete(c.windows, w)
+		c.ctl.Drop(w)
+	}
+	c.mu.Unlock()
+	if rec == nil {
+		return xerr.New(xerr.InvalidArgument, "window", "%p is not a window of this communicator", p).WithRank(c.rank).
+			WithHint("windows belong to the communicator that registered them; each is deregistered once")
+	}
+	c.releaseWindow(w, rec)
+	return nil
+}
+
+func (c *Comm) releaseWindow(w control.Window, rec *window) {
+	if rec.team != nil {
+		rec.team.remove(rec.seq)
+		c.e.leaveTeam(rec.team)
+	}
+	_ = arena.Existing().Unpin(rec.al)
+	w.Free()
+}
+
+// dropWindows ends the windows that are left at destroy.
+func (c *Comm) dropWindows() {
+	c.mu.Lock()
+	left := c.windows
+	c.windows = map[control.Window]*window{}
+	for w := range left {
+		c.ctl.Drop(w)
+	}
+	c.mu.Unlock()
+	for w, rec := range left {
+		c.releaseWindow(w, rec)
+	}
+}

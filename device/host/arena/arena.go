@@ -47,13 +47,20 @@ type Arena struct {
 	nonce Nonce
 
 	mu         sync.Mutex
-	used       []Allocation // by offset
-	free       []extent     // by offset, never adjacent
+	used       []entry  // by offset
+	free       []extent // by offset, never adjacent
 	usedBytes  uint64
 	generation uint64
 }
 
 type extent struct{ off, size uint64 }
+
+// entry is a live allocation. One that is freed while it is pinned is doomed: it goes with the last pin.
+type entry struct {
+	Allocation
+	pins   int
+	doomed bool
+}
 
 var process struct {
 	mu sync.Mutex
@@ -175,9 +182,9 @@ func (a *Arena) Alloc(size uint64) (Allocation, error) {
 		a.generation++
 		al := Allocation{Offset: e.off, Size: want, Generation: a.generation}
 		at := a.find(al.Offset)
-		a.used = append(a.used, Allocation{})
+		a.used = append(a.used, entry{})
 		copy(a.used[at+1:], a.used[at:])
-		a.used[at] = al
+		a.used[at] = entry{Allocation: al}
 		a.usedBytes += want
 		return al, nil
 	}
@@ -191,23 +198,75 @@ func (a *Arena) find(off uint64) int {
 	return sort.Search(len(a.used), func(i int) bool { return a.used[i].Offset >= off })
 }
 
-// Free gives an allocation back: its pages return to the system and read as zeros afterwards, in all mappings.
+// Free gives an allocation back: its pages return to the system and read as zeros afterwards, in all mappings. While
+// it is pinned that waits for the last Unpin.
 func (a *Arena) Free(al Allocation) error {
-	const op = "shared memory free"
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := a.find(al.Offset)
-	if i == len(a.used) || a.used[i] != al {
-		return xerr.New(xerr.InvalidArgument, op, "offset %d (generation %d) is not an allocation", al.Offset, al.Generation).
-			WithHint("memory can be freed once, with the pointer that the allocation returned")
+	i, err := a.indexLocked("shared memory free", al)
+	if err != nil {
+		return err
 	}
+	if a.used[i].doomed {
+		return errNotAllocated("shared memory free", al)
+	}
+	if a.used[i].pins > 0 {
+		a.used[i].doomed = true
+		return nil
+	}
+	a.freeLocked(i)
+	return nil
+}
+
+// Pin keeps an allocation from being used again, Unpin ends that.
+func (a *Arena) Pin(al Allocation) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i, err := a.indexLocked("shared memory pin", al)
+	if err == nil {
+		a.used[i].pins++
+	}
+	return err
+}
+
+// Unpin undoes one Pin.
+func (a *Arena) Unpin(al Allocation) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i, err := a.indexLocked("shared memory unpin", al)
+	if err != nil {
+		return err
+	}
+	if a.used[i].pins == 0 {
+		return xerr.New(xerr.Internal, "shared memory unpin", "offset %d is not pinned", al.Offset)
+	}
+	if a.used[i].pins--; a.used[i].pins == 0 && a.used[i].doomed {
+		a.freeLocked(i)
+	}
+	return nil
+}
+
+func errNotAllocated(op string, al Allocation) error {
+	return xerr.New(xerr.InvalidArgument, op, "offset %d (generation %d) is not an allocation", al.Offset, al.Generation).
+		WithHint("memory can be freed once, with the pointer that the allocation returned")
+}
+
+func (a *Arena) indexLocked(op string, al Allocation) (int, error) {
+	i := a.find(al.Offset)
+	if i == len(a.used) || a.used[i].Allocation != al {
+		return 0, errNotAllocated(op, al)
+	}
+	return i, nil
+}
+
+func (a *Arena) freeLocked(i int) {
+	al := a.used[i].Allocation
 	if err := unix.Fallocate(a.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(al.Offset), int64(al.Size)); err != nil {
 		clear(a.Bytes(al)) // where holes are refused the memory stays in use, but the next owner gets zeros
 	}
 	a.used = append(a.used[:i], a.used[i+1:]...)
 	a.usedBytes -= al.Size
 	a.release(extent{al.Offset, al.Size})
-	return nil
 }
 
 // release adds a range to the free list and joins it with its neighbours.
@@ -250,7 +309,7 @@ func (a *Arena) Lookup(p uintptr) (Allocation, bool) {
 		return Allocation{}, false
 	}
 	al := a.used[i-1]
-	return al, off-al.Offset < al.Size
+	return al.Allocation, !al.doomed && off-al.Offset < al.Size
 }
 
 func limitText(resource int) string {

@@ -43,7 +43,6 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->core = id->core;
   c->rank = id->rank;
   c->nranks = id->nranks;
-  c->device = id->device;
   c->blocking = id->blocking;
   c->check = id->check;
   c->deterministic = id->deterministic;
@@ -165,6 +164,12 @@ void gccl_ctl_unlatch(ncclComm_s *c) {
   atomic_store(&c->error, 0);
   atomic_store(&c->async, 0);
   c->cause[0] = 0;
+}
+
+/* Whether the last collective of this rank was given up half-way. Preconditions: nothing is in flight. */
+int gccl_ctl_unfinished(const ncclComm_s *c) {
+  const gccl_area *a = (const gccl_area *)c->self.area;
+  return a && c->seq && __atomic_load_n(&a->progress, __ATOMIC_ACQUIRE) < (c->seq + 1) << GCCL_STEP_BITS;
 }
 
 /* Wakes this rank's own sleepers; they look at abort next. */

@@ -56,13 +56,13 @@ func (c Comm) Core() uint64 { return uint64(c.p.core) }
 
 // Identity is what a communicator is from its first moment on.
 type Identity struct {
-	Core                 uint64
-	Rank, NRanks, Device int
-	Blocking             bool
-	Check                bool
-	Deterministic        bool
-	OneProcess           bool
-	SpinNs, YieldNs      uint32
+	Core            uint64
+	Rank, NRanks    int
+	Blocking        bool
+	Check           bool
+	Deterministic   bool
+	OneProcess      bool
+	SpinNs, YieldNs uint32
 }
 
 func flag(b bool) C.uint8_t {
@@ -75,7 +75,7 @@ func flag(b bool) C.uint8_t {
 // SetIdentity stores the identity.
 func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
-		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks), device: C.int32_t(id.Device),
+		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
 		blocking: flag(id.Blocking), check: flag(id.Check), deterministic: flag(id.Deterministic), one_process: flag(id.OneProcess),
 		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs),
 	}
@@ -175,6 +175,10 @@ func (c Comm) SetAborted(on bool) {
 		C.gccl_ctl_wake(c.p)
 	}
 }
+
+// Unfinished says whether this rank gave up its last collective half-way, so that peers may wait for it.
+// Preconditions: nothing is in flight.
+func (c Comm) Unfinished() bool { return C.gccl_ctl_unfinished(c.p) != 0 }
 
 // Async and SetAsync are what ncclCommGetAsyncError answers.
 func (c Comm) Async() xerr.Code        { return xerr.Code(C.gccl_ctl_async(c.p)) }

@@ -8,7 +8,7 @@ typedef struct ncclComm ncclComm_s;
 
 typedef struct {
   uint64_t core;
-  int32_t rank, nranks, device;
+  int32_t rank, nranks;
   uint8_t blocking, check, deterministic, one_process;
   uint32_t spin_ns, yield_ns;
 } gccl_ctl_identity;
@@ -39,6 +39,7 @@ int32_t gccl_ctl_async(const ncclComm_s *);
 void gccl_ctl_async_set(ncclComm_s *, int32_t);
 void gccl_ctl_unlatch(ncclComm_s *);
 void gccl_ctl_wake(ncclComm_s *);
+int gccl_ctl_unfinished(const ncclComm_s *);
 
 int gccl_ctl_plan_add(ncclComm_s *, uint32_t coll, uint32_t cls, uint32_t root, const void *block, uint64_t size, uint64_t *kept);
 const gccl_lowered *gccl_ctl_plan_find(const ncclComm_s *, uint32_t coll, uint32_t cls, uint32_t root);

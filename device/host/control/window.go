@@ -43,3 +43,8 @@ func (c Comm) WindowIn(slot int) Window { return Window{C.gccl_ctl_window_at(c.p
 
 // Free frees the window. Preconditions: it is not in a communicator.
 func (w Window) Free() { C.gccl_ctl_window_free(w.p) }
+
+// Flat returns the window's place in the team's flat range, and the distance between ranks.
+func (w Window) Flat() (flat uintptr, stride uint64) {
+	return uintptr(unsafe.Pointer(w.p.flat)), uint64(w.p.stride)
+}

@@ -1,0 +1,277 @@
+package comm
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/net/bootstrap"
+)
+
+const rankEnv = "GCCL_TEST_RANK"
+
+// TestMain lets the test binary be a rank: it obeys one command a line and answers each with one line.
+func TestMain(m *testing.M) {
+	spec := os.Getenv(rankEnv)
+	if spec == "" {
+		os.Exit(m.Run())
+	}
+	if err := beRank(spec, os.Stdin, os.Stdout); err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+}
+
+func beRank(spec string, in io.Reader, out io.Writer) error {
+	var rank, nranks int
+	var text string
+	if _, err := fmt.Sscanf(spec, "%d %d %s", &rank, &nranks, &text); err != nil {
+		return err
+	}
+	var id bootstrap.ID
+	if _, err := hex.Decode(id[:], []byte(text)); err != nil {
+		return err
+	}
+	e := NewEngine(Options{Build: "test"})
+	cfg := UndefConfig()
+	if err := e.Resolve(&cfg, nil); err != nil {
+		return err
+	}
+	c := e.New(control.New())
+	fmt.Fprintln(out, "started")
+	if err := c.Init(nranks, rank, [][bootstrap.IDBytes]byte{id}, cfg); err != nil {
+		fmt.Fprintf(out, "failed %d %v\n", xerr.CodeOf(err), err)
+		return nil
+	}
+	fmt.Fprintln(out, "ready")
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		var err error
+		switch word {
+		case "destroy":
+			err = c.Destroy()
+		case "abort":
+			err = c.Abort()
+		case "cause": // waits for a failure and tells it
+			for c.ctl.Error() <= 0 {
+				time.Sleep(time.Millisecond)
+			}
+			fmt.Fprintf(out, "ok %d abort %v: %s\n", c.ctl.Error(), c.ctl.Aborted(), c.ctl.Cause())
+			continue
+		case "shrink": // replaces the communicator
+			var out int
+			if _, err = fmt.Sscan(rest, &out); err != nil {
+				break
+			}
+			child := e.New(control.New())
+			if err = c.Shrink(child, []int{out}, ShrinkAbort, cfg); err == nil {
+				err = c.Abort()
+				c = child
+			}
+		case "left":
+			areas, peers := Leftovers()
+			fmt.Fprintf(out, "ok areas %d peers %d\n", areas, peers)
+			continue
+		default:
+			err = fmt.Errorf("unknown command %q", word)
+		}
+		if err != nil {
+			fmt.Fprintf(out, "failed %d %v\n", xerr.CodeOf(err), err)
+		} else {
+			fmt.Fprintf(out, "ok rank %d of %d\n", c.Rank(), c.NRanks())
+		}
+	}
+	return nil
+}
+
+// rankProcess is a rank in a process of its own.
+type rankProcess struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out chan string
+}
+
+func startRank(t *testing.T, rank, nranks int, id bootstrap.ID, env ...string) *rankProcess {
+	t.Helper()
+	p := &rankProcess{t: t, cmd: exec.Command(os.Args[0]), out: make(chan string, 64)}
+	p.cmd.Env = append(append(os.Environ(), env...), fmt.Sprintf("%s=%d %d %x", rankEnv, rank, nranks, id[:]))
+	p.cmd.Stderr = os.Stderr
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(p.out)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.out <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.in.Close()
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	if got := p.answer(); got != "started" {
+		t.Fatalf("rank %d said %q", rank, got)
+	}
+	return p
+}
+
+func (p *rankProcess) tell(command string) {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.in, command); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *rankProcess) answer() string {
+	p.t.Helper()
+	select {
+	case s, ok := <-p.out:
+		if !ok {
+			return "gone"
+		}
+		return s
+	case <-time.After(20 * time.Second):
+		p.t.Fatal("a rank does not answer")
+	}
+	return ""
+}
+
+func (p *rankProcess) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+func startRanks(t *testing.T, n int) []*rankProcess {
+	t.Helper()
+	e := testEngine(t)
+	id, err := e.UniqueID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ps := make([]*rankProcess, n)
+	for r := range ps {
+		ps[r] = startRank(t, r, n, id)
+	}
+	for r, p := range ps {
+		if got := p.answer(); got != "ready" {
+			t.Fatalf("rank %d: %s", r, got)
+		}
+	}
+	return ps
+}
+
+func TestProcesses(t *testing.T) {
+	ps := startRanks(t, 4)
+	for r, p := range ps { // one after the other: destroy is local
+		p.tell("destroy")
+		if got := p.answer(); got != fmt.Sprintf("ok rank %d of 4", r) {
+			t.Fatalf("rank %d: %s", r, got)
+		}
+	}
+	for r, p := range ps {
+		p.tell("left")
+		if got := p.answer(); got != "ok areas 0 peers 0" {
+			t.Errorf("rank %d: %s", r, got)
+		}
+	}
+}
+
+// A killed rank is named on all others, abort returns, and the survivors go on in a smaller communicator, also
+// without the rank 0 that held the control connections.
+func TestKilledRank(t *testing.T) {
+	for _, victim := range []int{2, 0} {
+		t.Run(rankName(victim), func(t *testing.T) {
+			ps := startRanks(t, 3)
+			pid := ps[victim].cmd.Process.Pid
+			ps[victim].kill()
+			var live []*rankProcess
+			for r, p := range ps {
+				if r != victim {
+					live = append(live, p)
+				}
+			}
+			for _, p := range live {
+				p.tell("cause")
+			}
+			for _, p := range live {
+				got := p.answer()
+				for _, part := range []string{"ok 6 abort true", fmt.Sprintf("rank %d of 3", victim), fmt.Sprintf("pid %d", pid)} {
+					if !strings.Contains(got, part) {
+						t.Errorf("%q does not say %q", got, part)
+					}
+				}
+				p.tell("destroy")
+				if got := p.answer(); !strings.HasPrefix(got, "failed 6") {
+					t.Errorf("destroy of a failed communicator: %s", got)
+				}
+			}
+			for _, p := range live {
+				p.tell(fmt.Sprintf("shrink %d", victim))
+			}
+			for i, p := range live {
+				if got := p.answer(); got != fmt.Sprintf("ok rank %d of 2", i) {
+					t.Errorf("after the shrink: %s", got)
+				}
+			}
+			for _, p := range live {
+				p.tell("destroy")
+				if got := p.answer(); !strings.HasPrefix(got, "ok") {
+					t.Error(got)
+				}
+			}
+		})
+	}
+}
+
+// A rank that dies before all have come ends the init of the others, at the latest at the deadline, with a text that
+// names who is missing.
+func TestKilledDuringInit(t *testing.T) {
+	e := testEngine(t)
+	id, err := e.UniqueID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const soon = "GCCL_INIT_TIMEOUT=2s"
+	ps := []*rankProcess{startRank(t, 0, 3, id, soon), startRank(t, 1, 3, id, soon)}
+	ps[1].kill()
+	if got := ps[0].answer(); !strings.HasPrefix(got, "failed") || !strings.Contains(got, "2 of 3") && !strings.Contains(got, "1-2 of 3") {
+		t.Errorf("rank 0: %s", got)
+	}
+}
+
+// The user's orders hold between processes.
+func TestOrdersBetweenProcesses(t *testing.T) {
+	for _, env := range []string{"NCCL_SHM_DISABLE=1", "NCCL_HOSTID=elsewhere"} {
+		e := testEngine(t)
+		id, err := e.UniqueID()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ps := []*rankProcess{startRank(t, 0, 2, id), startRank(t, 1, 2, id, env)}
+		name, _, _ := strings.Cut(env, "=")
+		for r, p := range ps {
+			if got := p.answer(); !strings.HasPrefix(got, "failed 5") || !strings.Contains(got, name) || !strings.Contains(got, "no network path") {
+				t.Errorf("rank %d: %s", r, got)
+			}
+		}
+	}
+}
