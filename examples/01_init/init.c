@@ -11,13 +11,13 @@
 
 enum { RANKS = 4 };
 
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    ncclResult_t rc_ = (call);                                                                     \
-    if (rc_ != ncclSuccess) {                                                                      \
-      fprintf(stderr, "%s: %s: %s\n", #call, ncclGetErrorString(rc_), ncclGetLastError(NULL));     \
-      exit(1);                                                                                     \
-    }                                                                                              \
+#define CHECK(call)                                                                            \
+  do {                                                                                         \
+    ncclResult_t rc_ = (call);                                                                 \
+    if (rc_ != ncclSuccess) {                                                                  \
+      fprintf(stderr, "%s: %s: %s\n", #call, ncclGetErrorString(rc_), ncclGetLastError(NULL)); \
+      exit(1);                                                                                 \
+    }                                                                                          \
   } while (0)
 
 static void expect(int is, int want, const char *what) {

@@ -7,13 +7,13 @@
 
 enum { RANKS = 4, COUNT = 100003 };
 
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    ncclResult_t rc_ = (call);                                                                     \
-    if (rc_ != ncclSuccess) {                                                                      \
-      fprintf(stderr, "%s: %s: %s\n", #call, ncclGetErrorString(rc_), ncclGetLastError(NULL));     \
-      exit(1);                                                                                     \
-    }                                                                                              \
+#define CHECK(call)                                                                            \
+  do {                                                                                         \
+    ncclResult_t rc_ = (call);                                                                 \
+    if (rc_ != ncclSuccess) {                                                                  \
+      fprintf(stderr, "%s: %s: %s\n", #call, ncclGetErrorString(rc_), ncclGetLastError(NULL)); \
+      exit(1);                                                                                 \
+    }                                                                                          \
   } while (0)
 
 /* Small whole numbers, so that sums are exact in any order. */

@@ -8,13 +8,13 @@
 
 enum { RANKS = 4, COUNT = 1 << 16 };
 
-#define CHECK(call)                                                                                \
-  do {                                                                                             \
-    ncclResult_t rc_ = (call);                                                                     \
-    if (rc_ != ncclSuccess) {                                                                      \
-      fprintf(stderr, "%s: %s: %s\n", #call, ncclGetErrorString(rc_), ncclGetLastError(NULL));     \
-      exit(1);                                                                                     \
-    }                                                                                              \
+#define CHECK(call)                                                                            \
+  do {                                                                                         \
+    ncclResult_t rc_ = (call);                                                                 \
+    if (rc_ != ncclSuccess) {                                                                  \
+      fprintf(stderr, "%s: %s: %s\n", #call, ncclGetErrorString(rc_), ncclGetLastError(NULL)); \
+      exit(1);                                                                                 \
+    }                                                                                          \
   } while (0)
 
 static void expect(int64_t is, int64_t want, int rank, const char *what) {
