@@ -35,11 +35,11 @@ func (p *Plan) Check() error {
 	if p.NRanks < 1 || p.Rank < 0 || p.Rank >= p.NRanks || p.Root < 0 || p.Root >= p.NRanks {
 		return p.fault(-1, 0, "rank %d or root %d is not one of %d ranks", p.Rank, p.Root, p.NRanks)
 	}
-	if p.SendParts < 1 || p.RecvParts < 1 || p.Steps < 0 {
-		return p.fault(-1, 0, "send parts %d, receive parts %d, steps %d", p.SendParts, p.RecvParts, p.Steps)
+	if p.SendParts < 1 || p.RecvParts < 1 || p.Steps < 0 || p.Places < 0 {
+		return p.fault(-1, 0, "send parts %d, receive parts %d, steps %d, places %d", p.SendParts, p.RecvParts, p.Steps, p.Places)
 	}
 	for k, e := range p.Edges {
-		if e.Peer < 0 || e.Peer >= p.NRanks || e.Slots < 1 || e.Ins < 1 || e.Index < 0 || e.Index >= e.Ins {
+		if e.Peer < 0 || e.Peer >= p.NRanks || e.Slots < 1 || e.Index < 0 || e.Place < 0 || e.Place+e.Slots > p.Places {
 			return p.fault(-1, 0, "edge %d is malformed: %+v", k, e)
 		}
 	}

@@ -110,6 +110,7 @@ func (w *words) plan(p *Plan) {
 	p.SendParts, p.RecvParts = w.named("send_parts"), w.named("recv_parts")
 	p.Split = w.skip("split")
 	p.Steps = w.named("steps")
+	p.Places = w.named("places")
 }
 
 func (w *words) edge(p *Plan) {
@@ -117,7 +118,7 @@ func (w *words) edge(p *Plan) {
 		w.fail("edge %d comes as edge %d", k, len(p.Edges))
 	}
 	e := Edge{Out: w.oneOf([]string{"in", "out"}) == 1}
-	e.Peer, e.Slots, e.Index, e.Ins = w.named("peer"), w.named("slots"), w.named("index"), w.named("ins")
+	e.Peer, e.Slots, e.Index, e.Place = w.named("peer"), w.named("slots"), w.named("index"), w.named("place")
 	p.Edges = append(p.Edges, e)
 }
 

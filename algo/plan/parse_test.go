@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-const sample = `plan all_reduce ring ranks 4 rank 1 root 0 send_parts 4 recv_parts 4 split steps 1
-edge 0 in peer 0 slots 2 index 0 ins 1
-edge 1 out peer 2 slots 2 index 0 ins 1
+const sample = `plan all_reduce ring ranks 4 rank 1 root 0 send_parts 4 recv_parts 4 split steps 1 places 2
+edge 0 in peer 0 slots 2 index 0 place 0
+edge 1 out peer 2 slots 2 index 0 place 0
 signal step 1
 wait step 1 all
 wait step 1 rank 3-i%4
@@ -39,7 +39,7 @@ func TestParseErrors(t *testing.T) {
 		{"", "empty"},
 		{"plan fly", "not one of"},
 		{"plan reduce x ranks", "too short"},
-		{head + "edge 1 in peer 0 slots 1 index 0 ins 1", "comes as edge 0"},
+		{head + "edge 1 in peer 0 slots 1 index 0 place 0", "comes as edge 0"},
 		{head + "jump", "no op"},
 		{head + "never: end", "no condition"},
 		{head + "end end", "too much"},

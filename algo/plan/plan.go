@@ -173,11 +173,11 @@ type Edge struct {
 	Peer  int
 	Out   bool // this rank sends
 	Slots int
-	// Index is the number of this edge among the receiver's in-edges: it fixes where the slots are, so
-	// both ends of an edge carry the same Index.
+	// Index is the number of this edge among the receiver's in-edges: it fixes where its sync words are, so both
+	// ends of an edge carry the same Index.
 	Index int
-	// Ins is the number of in-edges that the receiver has: its scratch is divided by it.
-	Ins int
+	// Place is where the edge's slots begin among the receiver's slot places.
+	Place int
 }
 
 // Plan is what one rank does.
@@ -188,8 +188,11 @@ type Plan struct {
 	SendParts, RecvParts int
 	Split                bool
 	Steps                int // step numbers used in one round: 1 … Steps
-	Edges                []Edge
-	Ops                  []Op
+	// Places is into how many slots a rank's scratch is divided. It is the same on all ranks, whatever edges each has,
+	// because the size of a slot fixes the rounds.
+	Places int
+	Edges  []Edge
+	Ops    []Op
 }
 
 // Eager says whether the plan sends through the Eager space, its own or a peer's, and so has exactly one

@@ -29,13 +29,13 @@ func (p *Plan) String() string {
 	if p.Split {
 		b.WriteString(" split")
 	}
-	fmt.Fprintf(&b, " steps %d\n", p.Steps)
+	fmt.Fprintf(&b, " steps %d places %d\n", p.Steps, p.Places)
 	for k, e := range p.Edges {
 		way := "in"
 		if e.Out {
 			way = "out"
 		}
-		fmt.Fprintf(&b, "edge %d %s peer %d slots %d index %d ins %d\n", k, way, e.Peer, e.Slots, e.Index, e.Ins)
+		fmt.Fprintf(&b, "edge %d %s peer %d slots %d index %d place %d\n", k, way, e.Peer, e.Slots, e.Index, e.Place)
 	}
 	indent := ""
 	for k := range p.Ops {

@@ -143,18 +143,21 @@ func checkEdges(plans []*Plan) error {
 	type end struct{ receiver, index int }
 	ins, outs := map[end]int{}, map[end]int{}
 	for r, p := range plans {
-		count := 0
-		for _, e := range p.Edges {
-			if !e.Out {
-				count++
-			}
+		if p.Places != plans[0].Places {
+			return p.fault(-1, 0, "%d slot places, rank %d has %d", p.Places, plans[0].Rank, plans[0].Places)
 		}
+		taken := map[int]int{}
 		for k, e := range p.Edges {
 			at, seen := end{r, e.Index}, ins
 			if e.Out {
 				at, seen = end{e.Peer, e.Index}, outs
-			} else if e.Ins != count {
-				return p.fault(-1, 0, "edge %d says %d edges end here, there are %d", k, e.Ins, count)
+			} else {
+				for s := e.Place; s < e.Place+e.Slots; s++ {
+					if other, twice := taken[s]; twice {
+						return p.fault(-1, 0, "edges %d and %d both have slot place %d", other, k, s)
+					}
+					taken[s] = k
+				}
 			}
 			if _, twice := seen[at]; twice {
 				return p.fault(-1, 0, "edge %d has the place of another edge at rank %d", k, at.receiver)
@@ -171,7 +174,7 @@ func checkEdges(plans []*Plan) error {
 		}
 		q := plans[o&(1<<32-1)]
 		out := q.Edges[o>>32]
-		if q.Rank != in.Peer || out.Slots != in.Slots || out.Ins != in.Ins {
+		if q.Rank != in.Peer || out.Slots != in.Slots || out.Place != in.Place {
 			return p.fault(-1, 0, "edge %d %+v differs from edge %d of rank %d %+v", k, in, o>>32, q.Rank, out)
 		}
 	}

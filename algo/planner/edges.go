@@ -9,20 +9,25 @@ type link struct {
 
 // wire adds a rank's edges to its plan: those that end here, then outs. ins lists the links that end at any
 // rank, in the order of their places there, so that a sender knows its place at the receiver.
-func (e ends) wire(p *plan.Plan, ins func(rank int) []link, outs []link) *wiring {
+func (e ends) wire(p *plan.Plan, places int, ins func(rank int) []link, outs []link) *wiring {
+	p.Places = places
 	w := &wiring{in: map[int]int{}, out: map[[2]int]int{}}
 	here := ins(e.rank)
+	place := 0
 	for k, l := range here {
 		w.in[l.tag] = len(p.Edges)
-		p.Edges = append(p.Edges, plan.Edge{Peer: l.from, Slots: l.slots, Index: k, Ins: len(here)})
+		p.Edges = append(p.Edges, plan.Edge{Peer: l.from, Slots: l.slots, Index: k, Place: place})
+		place += l.slots
 	}
 	for _, o := range outs {
 		there := ins(o.to)
+		place := 0
 		for k, l := range there {
 			if l.from == o.from && l.tag == o.tag {
 				w.out[[2]int{o.to, o.tag}] = len(p.Edges)
-				p.Edges = append(p.Edges, plan.Edge{Peer: l.to, Out: true, Slots: l.slots, Index: k, Ins: len(there)})
+				p.Edges = append(p.Edges, plan.Edge{Peer: l.to, Out: true, Slots: l.slots, Index: k, Place: place})
 			}
+			place += l.slots
 		}
 	}
 	return w

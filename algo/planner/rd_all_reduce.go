@@ -23,7 +23,7 @@ func rdAllReduce(e ends) *plan.Plan {
 	p.Steps = 1
 	core, levels := pattern.Core(e.n)
 	send, recv := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(0))
-	w := e.wire(p, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
+	w := e.wire(p, levels+4, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
 	if e.rank >= core {
 		p.Ops = join(allReady(),
 			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),

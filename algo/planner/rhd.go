@@ -94,6 +94,19 @@ func (h *halving) links(rank int, down, up, pre, post bool) []link {
 	return ins
 }
 
+// places bounds the slots of any rank: what it keeps in all levels is at most twice the core's columns, in each direction,
+// and its queue to itself holds one level more.
+func (h *halving) places(down, up bool) int {
+	n := ringSlots
+	if down {
+		n += 3*h.core + 1
+	}
+	if up {
+		n += 2 * h.core
+	}
+	return n
+}
+
 // connect wires the phases that the method has.
 func (h *halving) connect(p *plan.Plan, down, up, pre, post bool) {
 	ins := func(r int) []link { return h.links(r, down, up, pre, post) }
@@ -116,7 +129,7 @@ func (h *halving) connect(p *plan.Plan, down, up, pre, post bool) {
 			reach(h.rank + h.core)
 		}
 	}
-	h.w = h.wire(p, ins, outs)
+	h.w = h.wire(p, h.places(down, up), ins, outs)
 }
 
 // over repeats an op that is a function of the chunk over runs of chunks.

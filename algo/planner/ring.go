@@ -18,7 +18,7 @@ const maxChainParts = 64
 // ringLinks wires a full ring.
 func (e ends) ringLinks(p *plan.Plan) (in, out func(partial bool) plan.Ref) {
 	next := pattern.Next(e.rank, e.n)
-	w := e.wire(p, func(r int) []link {
+	w := e.wire(p, ringSlots, func(r int) []link {
 		return []link{{from: pattern.Prev(r, e.n), to: r, slots: ringSlots}}
 	}, []link{{from: e.rank, to: next}})
 	return func(partial bool) plan.Ref { return w.get(0, partial) },
@@ -56,7 +56,7 @@ func (e ends) chainLinks(p *plan.Plan, first int) *wiring {
 	if next != first {
 		outs = []link{{from: e.rank, to: next}}
 	}
-	return e.wire(p, func(r int) []link {
+	return e.wire(p, ringSlots, func(r int) []link {
 		if r == first {
 			return nil
 		}

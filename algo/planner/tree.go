@@ -43,7 +43,14 @@ func newTree(e ends, p *plan.Plan, root int, up, down bool) *tree {
 			}
 		}
 	}
-	t.w = e.wire(p, func(r int) []link {
+	places := 0
+	if up {
+		places += pattern.Trees * 2 * treeSlots
+	}
+	if down {
+		places += pattern.Trees * treeSlots
+	}
+	t.w = e.wire(p, places, func(r int) []link {
 		var ins []link
 		for k := range pattern.Trees {
 			node := pattern.DoubleTree(e.n, root, r, k)

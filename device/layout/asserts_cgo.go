@@ -31,7 +31,7 @@ enum {
   at_gccl_edge_slots = offsetof(gccl_edge, slots),
   at_gccl_edge_out = offsetof(gccl_edge, out),
   at_gccl_edge_index = offsetof(gccl_edge, index),
-  at_gccl_edge_ins = offsetof(gccl_edge, ins),
+  at_gccl_edge_place = offsetof(gccl_edge, place),
   at_gccl_lowered_magic = offsetof(gccl_lowered, magic),
   at_gccl_lowered_version = offsetof(gccl_lowered, version),
   at_gccl_lowered_size = offsetof(gccl_lowered, size),
@@ -118,8 +118,8 @@ var (
 	_ [C.at_gccl_edge_out - unsafe.Offsetof(Edge{}.Out)]struct{}
 	_ [unsafe.Offsetof(Edge{}.Index) - C.at_gccl_edge_index]struct{}
 	_ [C.at_gccl_edge_index - unsafe.Offsetof(Edge{}.Index)]struct{}
-	_ [unsafe.Offsetof(Edge{}.Ins) - C.at_gccl_edge_ins]struct{}
-	_ [C.at_gccl_edge_ins - unsafe.Offsetof(Edge{}.Ins)]struct{}
+	_ [unsafe.Offsetof(Edge{}.Place) - C.at_gccl_edge_place]struct{}
+	_ [C.at_gccl_edge_place - unsafe.Offsetof(Edge{}.Place)]struct{}
 
 	_ [unsafe.Offsetof(Lowered{}.Magic) - C.at_gccl_lowered_magic]struct{}
 	_ [C.at_gccl_lowered_magic - unsafe.Offsetof(Lowered{}.Magic)]struct{}

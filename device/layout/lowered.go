@@ -50,11 +50,11 @@ type Op struct {
 
 // Edge mirrors gccl_edge.
 type Edge struct {
-	_          structs.HostLayout
-	Peer       int32
-	Slots      uint16
-	Out, Pad   uint8
-	Index, Ins uint32
+	_            structs.HostLayout
+	Peer         int32
+	Slots        uint16
+	Out, Pad     uint8
+	Index, Place uint32
 }
 
 // Lowered mirrors gccl_lowered, the head of a block. Ops, then edges, follow it in memory.
@@ -67,7 +67,7 @@ type Lowered struct {
 	SendParts, RecvParts      uint32
 	Steps                     uint32
 	NOps, NEdges              uint32
-	Pad1                      uint32
+	Places                    uint32 // slots into which scratch is divided
 	Method                    [MethodBytes]byte
 }
 

@@ -58,7 +58,7 @@ typedef struct {
   int32_t peer;
   uint16_t slots;
   uint8_t out, pad;
-  uint32_t index, ins;
+  uint32_t index, place;
 } gccl_edge;
 
 /* Followed in memory by nops × gccl_lop, then nedges × gccl_edge. */
@@ -71,7 +71,7 @@ typedef struct {
   uint32_t send_parts, recv_parts;
   uint32_t steps;
   uint32_t nops, nedges;
-  uint32_t pad1;
+  uint32_t places;             /* slots into which scratch is divided */
   char method[28];
 } gccl_lowered;
 

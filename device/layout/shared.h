@@ -67,7 +67,7 @@ typedef struct {
   unsigned char pad1[56];
 } gccl_edge_words;
 
-enum { GCCL_MAX_EDGES = 16 };
+enum { GCCL_MAX_EDGES = 32 };   /* in-edges of a rank; a plan has as many out-edges at most */
 
 /* The head of a rank's area. */
 typedef struct {

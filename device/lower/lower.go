@@ -105,7 +105,8 @@ func appendPlan(b []byte, p *plan.Plan) ([]byte, error) {
 		Coll: uint8(p.Coll), Split: flag(p.Split), Eager: flag(p.Eager()), Needs: needs(p),
 		NRanks: l.i32("number of ranks", p.NRanks), Rank: l.i32("rank", p.Rank), Root: l.i32("root", p.Root),
 		SendParts: l.u32("send parts", p.SendParts), RecvParts: l.u32("receive parts", p.RecvParts), Steps: l.u32("steps", p.Steps),
-		NOps: l.u32("number of ops", len(p.Ops)), NEdges: uint32(l.u16("number of edges", len(p.Edges))),
+		Places: l.u32("slot places", p.Places),
+		NOps:   l.u32("number of ops", len(p.Ops)), NEdges: uint32(l.u16("number of edges", len(p.Edges))),
 	}
 	copy(head.Method[:], p.Method)
 	b = l.put(b, &head)
@@ -120,7 +121,7 @@ func appendPlan(b []byte, p *plan.Plan) ([]byte, error) {
 	for _, e := range p.Edges {
 		b = l.put(b, &layout.Edge{
 			Peer: l.i32("peer", e.Peer), Slots: l.u16("number of slots", e.Slots), Out: flag(e.Out),
-			Index: l.u32("edge index", e.Index), Ins: l.u32("number of edges in", e.Ins),
+			Index: l.u32("edge index", e.Index), Place: l.u32("slot place", e.Place),
 		})
 	}
 	if l.err != nil {

@@ -66,7 +66,8 @@ func TestPlansThatDoNotFit(t *testing.T) {
 		{"method", "name of the method", func(p *plan.Plan) { p.Method = strings.Repeat("x", 28) }},
 		{"expression", "op 2: base 2147483648 does not fit", func(p *plan.Plan) { p.Ops[2].Src[0].Chunk.Base = 1 << 31 }},
 		{"slots", "number of slots 65536", func(p *plan.Plan) {
-			p.Edges = []plan.Edge{{Peer: 1, Slots: 1 << 16, Ins: 1}}
+			p.Edges = []plan.Edge{{Peer: 1, Slots: 1 << 16}}
+			p.Places = 1 << 17
 		}},
 		{"form", "a loop without an end", func(p *plan.Plan) { p.Ops = append(p.Ops, plan.Op{Kind: plan.KindLoop, N: 1}) }},
 	} {

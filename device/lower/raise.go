@@ -27,7 +27,7 @@ func Raise(block []byte) (*plan.Plan, error) {
 	*p = plan.Plan{
 		Coll: plan.Coll(head.Coll), Method: method(head.Method),
 		NRanks: int(head.NRanks), Rank: int(head.Rank), Root: int(head.Root),
-		SendParts: int(head.SendParts), RecvParts: int(head.RecvParts), Split: head.Split != 0, Steps: int(head.Steps),
+		SendParts: int(head.SendParts), RecvParts: int(head.RecvParts), Split: head.Split != 0, Steps: int(head.Steps), Places: int(head.Places),
 	}
 	block = block[n:]
 	for k := range int(head.NOps) {
@@ -50,7 +50,7 @@ func Raise(block []byte) (*plan.Plan, error) {
 			return nil, l.fail(-1, "%v", err)
 		}
 		block = block[n:]
-		p.Edges = append(p.Edges, plan.Edge{Peer: int(e.Peer), Out: e.Out != 0, Slots: int(e.Slots), Index: int(e.Index), Ins: int(e.Ins)})
+		p.Edges = append(p.Edges, plan.Edge{Peer: int(e.Peer), Out: e.Out != 0, Slots: int(e.Slots), Index: int(e.Index), Place: int(e.Place)})
 	}
 	if err := p.Check(); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ enum { STREAM_BYTES = 1 << 20 };
 typedef struct {
   gccl_reduce_src *src;
   gccl_reduce_dst *dst;
-  uint32_t sent[GCCL_MAX_EDGES], waited[GCCL_MAX_EDGES], consumed[GCCL_MAX_EDGES];
+  uint32_t sent[2 * GCCL_MAX_EDGES], waited[2 * GCCL_MAX_EDGES], consumed[2 * GCCL_MAX_EDGES]; /* by edge of the plan */
 } scratch;
 
 static scratch *scratch_of(struct ncclComm *c) {
@@ -66,6 +66,8 @@ uint8_t gccl_reach(const struct ncclComm *c, const void *ptr, uint64_t bytes, ui
 static inline char *reached(const struct ncclComm *c, int q, uint8_t kind, uint64_t addr) {
   return kind == GCCL_BUF_ARENA ? c->peers[q].arena + addr : (char *)(uintptr_t)addr;
 }
+
+static inline uint64_t slot_bytes(const gccl_op *x) { return x->comm->geo.stage_bytes / x->plan->places / GCCL_LINE * GCCL_LINE; }
 
 int gccl_coll_begin(gccl_op *x) {
   struct ncclComm *c = x->comm;
@@ -118,9 +120,7 @@ int gccl_coll_begin(gccl_op *x) {
     }
     if (bytes <= INLINE_MAX) x->send_kind = GCCL_BUF_INLINE;
   } else if (p->nedges) {
-    const gccl_edge *e = gccl_lowered_edges(p);
-    uint64_t slot = c->geo.stage_bytes / ((uint64_t)e->ins * e->slots) / GCCL_LINE * GCCL_LINE;
-    x->piece = slot / (x->asize > x->esize ? x->asize : x->esize);
+    x->piece = slot_bytes(x) / (x->asize > x->esize ? x->asize : x->esize);
     x->rounds = x->part ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
     scratch *s = c->exec;
     memset(s->sent, 0, sizeof s->sent);
@@ -155,10 +155,9 @@ static char *slot_of(const gccl_op *x, unsigned edge, int out) {
   struct ncclComm *c = x->comm;
   const scratch *s = c->exec;
   const gccl_edge *e = gccl_lowered_edges(x->plan) + edge;
-  uint64_t slot = c->geo.stage_bytes / ((uint64_t)e->ins * e->slots) / GCCL_LINE * GCCL_LINE;
   uint32_t k = out ? s->sent[edge] : s->consumed[edge];
   char *area = out ? c->peers[e->peer].area : c->self.area;
-  return area + c->geo.stage + ((uint64_t)e->index * e->slots + k % e->slots) * slot;
+  return area + c->geo.stage + (e->place + k % e->slots) * slot_bytes(x);
 }
 
 static char *eager_of(const gccl_op *x, int q, int64_t chunk) {
