@@ -43,6 +43,9 @@ static uint64_t encode_float(const struct perf_type *t, double v) {
   double a = fabs(v);
   if (isnan(v)) return sign | (t->finite_only ? infinity | ((1ull << t->fraction_bits) - 1) : infinity | 1);
   if (a == 0) return sign;
+  uint64_t largest = t->finite_only ? infinity + (1ull << t->fraction_bits) - 2 : infinity - 1;
+  uint64_t overflow = sign | (t->finite_only ? largest : infinity); /* e4m3 saturates */
+  if (isinf(v)) return overflow;
   int e;
   frexp(a, &e); /* a = m * 2^e, m in [0.5, 1) */
   int exponent = e - 1 + bias;
@@ -51,9 +54,7 @@ static uint64_t encode_float(const struct perf_type *t, double v) {
   double units = rint(ldexp(a, t->fraction_bits - (exponent - bias)));
   /* a carry out of the fraction raises the exponent by itself */
   uint64_t bits = ((uint64_t)(exponent - 1) << t->fraction_bits) + (uint64_t)units;
-  uint64_t largest = t->finite_only ? infinity + (1ull << t->fraction_bits) - 2 : infinity - 1;
-  if (bits > largest) return sign | (t->finite_only ? largest : infinity);
-  return sign | bits;
+  return bits > largest ? overflow : sign | bits;
 }
 
 uint64_t perf_type_encode(const struct perf_type *t, double v) {
