@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -65,7 +67,7 @@ func spawn(program string, first, n, nranks int, barrier *os.File, stderr io.Wri
 	}
 	cmd := exec.Command(program)
 	cmd.ExtraFiles = []*os.File{controlRead, eventsWrite}
-	cmd.Env = append(os.Environ(), "GCCL_PERF_RANK="+strconv.Itoa(first), "GCCL_PERF_SIZE="+strconv.Itoa(nranks),
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GCCL_PERF_") }), "GCCL_PERF_RANK="+strconv.Itoa(first), "GCCL_PERF_SIZE="+strconv.Itoa(nranks),
 		"GCCL_PERF_THREADS="+strconv.Itoa(n), "GCCL_PERF_BARRIER=0")
 	if barrier != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, barrier)

@@ -23,9 +23,12 @@
 
 enum { CONTROL_FD = 3, EVENTS_FD = 4, BARRIER_FD = 5 };
 
-static int env_int(const char *name, int fallback) {
+/* Reads a variable and takes it away, because the library warns about GCCL_ names that it does not know. */
+static int take_env_int(const char *name, int fallback) {
   const char *text = getenv(name);
-  return text && *text ? atoi(text) : fallback;
+  int value = text && *text ? atoi(text) : fallback;
+  unsetenv(name);
+  return value;
 }
 
 static void *watch_front_end(void *unused) {
@@ -57,9 +60,10 @@ static int die(int rank, const char *call, const char *text) {
 
 int main(void) {
   struct perf_job job = {.timeout_s = 120};
-  job.first_rank = env_int("GCCL_PERF_RANK", 0);
-  job.nranks = env_int("GCCL_PERF_SIZE", 0);
-  job.nthreads = env_int("GCCL_PERF_THREADS", 1);
+  job.first_rank = take_env_int("GCCL_PERF_RANK", 0);
+  job.nranks = take_env_int("GCCL_PERF_SIZE", 0);
+  job.nthreads = take_env_int("GCCL_PERF_THREADS", 1);
+  int shared_barrier = take_env_int("GCCL_PERF_BARRIER", 0);
   if (job.nranks < 1 || job.nthreads < 1 || job.first_rank < 0 || job.first_rank + job.nthreads > job.nranks) {
     fprintf(stderr, "gccl-perf-rank: GCCL_PERF_RANK, GCCL_PERF_SIZE and GCCL_PERF_THREADS are missing or do not fit;"
                     " start gccl-perf instead\n");
@@ -82,7 +86,7 @@ int main(void) {
   if (perf_job_read(&job, CONTROL_FD, job.first_rank == 0, why, sizeof why)) return die(job.first_rank, "job", why);
 
   void *lines = NULL;
-  if (env_int("GCCL_PERF_BARRIER", 0) && !(lines = perf_barrier_map(BARRIER_FD, job.nranks)))
+  if (shared_barrier && !(lines = perf_barrier_map(BARRIER_FD, job.nranks)))
     return die(job.first_rank, "mmap of the barrier", strerror(errno));
 
   pthread_t watcher;

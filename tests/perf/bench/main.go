@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,9 @@ func main() {
 func (s *setup) contenders() (list []contender, missing []string) {
 	open := func(c contender, err error) {
 		if err != nil {
-			missing = append(missing, err.Error())
+			if !slices.Contains(missing, err.Error()) {
+				missing = append(missing, err.Error())
+			}
 			return
 		}
 		list = append(list, c)
@@ -97,6 +100,7 @@ func (s *setup) run(rounds int, name, results string) error {
 	fmt.Fprintf(&text, "# Host mode against its peers\n\nCommit %s, %s, %s. `%s`\n\n", r.Commit, r.Date, r.Machine, r.Command)
 	fmt.Fprintf(&text, "float32 sum all-reduce, out of place. Fresh inputs and a barrier outside the timer before each call; rank r on core r modulo cores, for every\n"+
 		"contender; each figure is the mean over ranks, then the median over alternating rounds of one run. Timer calls are included everywhere.\n\n")
+	fmt.Fprintf(&text, "Load average before the run: %s (anything much above 0 means that somebody else was measured too).\n\n", loadAverage())
 	for _, m := range missing {
 		fmt.Fprintf(&text, "Missing: %s\n\n", m)
 	}
@@ -178,6 +182,16 @@ func (s *setup) commit() string {
 		return "unknown"
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// loadAverage is the kernel's figure of the last minute.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
 }
 
 // machine names processor, cores and kernel.
