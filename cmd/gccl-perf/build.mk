@@ -9,7 +9,7 @@ $(BIN)/gccl-perf: $(wildcard cmd/gccl-perf/*.go) $(BIN)/gccl-perf-rank go.mod go
 # Links by the SONAME, as a program built for NCCL does, and finds the library from its own place.
 $(BIN)/gccl-perf-rank: $(PERF_RANK_SRC) $(wildcard cmd/gccl-perf/rank/*.h include/*.h) $(LIB)/libgccl.so
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude -o $@ $(PERF_RANK_SRC) -L$(LIB) -l:libnccl.so.2 \
+	$(CC) -std=gnu11 -O3 -g -Wall -Wextra -Werror -Iinclude -o $@ $(PERF_RANK_SRC) -L$(LIB) -l:libnccl.so.2 \
 	  -Wl,-rpath,'$$ORIGIN/../lib' -pthread -lm
 
 $(BIN)/gccl-bench: $(wildcard tests/perf/bench/*.go) go.mod go.sum
