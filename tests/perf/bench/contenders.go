@@ -20,13 +20,14 @@ type contender struct {
 	name    string
 	mode    string // ours only: window or malloc
 	launch  func(r regime) string
-	measure func(r regime) (map[int64]figure, error)
+	measure func(r regime) (map[int64]figure, error) // what was measured, and what failed
 	fits    func(r regime) bool
 }
 
 const (
 	nameProbe  = "bare C probe"
 	runTimeout = 2 * time.Minute // of one command
+	errorText  = 600             // bytes of a failed command's output that are shown
 )
 
 // output runs a command and returns its standard output. The command's whole process group ends with it.
@@ -46,7 +47,8 @@ func output(env []string, name string, args ...string) ([]byte, error) {
 	}
 	if err != nil {
 		text := strings.TrimSpace(stderr.String())
-		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, text[:min(len(text), 600)])
+		// the program's own verdict comes last
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(name), strings.Join(args, " "), err, text[max(0, len(text)-errorText):])
 	}
 	return stdout.Bytes(), nil
 }
@@ -242,16 +244,15 @@ func (s *setup) openOurs(mode string) (contender, error) {
 		fits:   func(regime) bool { return true },
 		measure: func(r regime) (map[int64]figure, error) {
 			figures := map[int64]figure{}
+			var failures error
 			for _, z := range r.sizes {
 				out, err := output(nil, program, args(r, z)...)
-				if err != nil {
-					return nil, err
+				if err == nil {
+					err = parseOurs(out, figures)
 				}
-				if err := parseOurs(out, figures); err != nil {
-					return nil, err
-				}
+				failures = errors.Join(failures, err)
 			}
-			return figures, nil
+			return figures, failures
 		},
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 // setup is where things are.
 type setup struct {
 	root, build, bin, mpichInclude string
+	failures                       []string // runs that did not end well
 }
 
 // cflags are the same for every C program, peers included.
@@ -136,14 +137,26 @@ func (s *setup) run(rounds int, name, results string) error {
 	}
 	if list[0].mode != "" {
 		if r.Lifecycle, err = s.measureLifecycle(); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			fmt.Fprintf(&text, "Life cycle not measured: %v\n", err)
+			s.failures = append(s.failures, fmt.Sprintf("life cycle: %v", err))
 		} else {
 			writeLifecycle(&text, r.Lifecycle)
 		}
 	}
+	if len(s.failures) > 0 {
+		r.Failures = s.failures
+		fmt.Fprintf(&text, "## Failed runs\n\n")
+		for _, f := range s.failures {
+			fmt.Fprintf(&text, "- %s\n", strings.ReplaceAll(f, "\n", "\n  "))
+		}
+	}
 	os.Stdout.Write(text.Bytes())
-	return r.write(results, name, text.Bytes())
+	if err := r.write(results, name, text.Bytes()); err != nil {
+		return err
+	}
+	if len(s.failures) > 0 {
+		return fmt.Errorf("%d runs failed; the report names them", len(s.failures))
+	}
+	return nil
 }
 
 // measure runs the rounds of one regime: every contender once in each round, so that a slow minute of the machine
@@ -166,7 +179,7 @@ func (s *setup) measure(r regime, list []contender) (table, []string) {
 			figures, err := c.measure(r)
 			if err != nil {
 				fmt.Fprintln(os.Stderr, "bench:", err)
-				continue
+				s.failures = append(s.failures, fmt.Sprintf("%s, round %d, %s: %v", r.name, round+1, label(c), err))
 			}
 			for bytes, f := range figures {
 				t.add(label(c), bytes, f)

@@ -33,6 +33,7 @@ type result struct {
 	Lifecycle *lifecycle  `json:"lifecycle,omitempty"`
 	FrontNS   *float64    `json:"front_ns,omitempty"` // ours, 8 B, 2 ranks on windows
 	Missing   []string    `json:"missing,omitempty"`
+	Failures  []string    `json:"failures,omitempty"`
 }
 
 // number is nil for a figure that was not measured.
