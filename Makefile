@@ -7,9 +7,14 @@ BUILD  := build
 LIB    := $(BUILD)/lib
 BIN    := $(BUILD)/bin
 OBJ    := $(BUILD)/obj
-CC     ?= gcc
+TOOLS  := $(ROOT)/.tools/bin
+ifeq ($(origin CC),default)
+CC     := gcc
+endif
 GO     ?= go
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 VERSION := 2.30.7
 
 CFLAGS_FRONT := -std=gnu11 -O3 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror -ffp-contract=off -pthread $(CFLAGS_EXTRA)
@@ -21,12 +26,25 @@ GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '
 # Go's build cache does not see C headers outside a package's own folder: their hash in a flag makes it look again.
 export CGO_CFLAGS := -O2 -g -DGCCL_HEADERS=$(shell cat $(C_HEADERS) $(wildcard device/host/*/*.c) | sha256sum | cut -c1-16)
 
-.PHONY: all build
+.PHONY: all
 all: build
 
-build: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(BIN)/gccl-perf $(BIN)/gccl-info $(BIN)/gccl-plan
+# ---- Build -------------------------------------------------------------------------------------------------------
 
-$(OBJ)/%.o: %.c $(C_HEADERS)
+# Commands for users; gccl-gen is for the tree itself.
+COMMANDS := $(filter-out gccl-gen,$(notdir $(patsubst %/,%,$(wildcard cmd/*/))))
+
+.PHONY: build tools-check
+build: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(COMMANDS:%=$(BIN)/%)
+
+# The go command of Debian 12 (1.19) fails on go.mod with a message that does not say why.
+tools-check:
+	@v=$$($(GO) env GOVERSION 2>/dev/null) || { echo "make: no go command: Go 1.24 or newer is needed, see https://go.dev/dl" >&2; exit 1; }; \
+	  minor=$${v#go1.}; minor=$${minor%%[!0-9]*}; \
+	  [[ $$v == go1.* && $$minor -ge 24 ]] || [[ $$v != go1.* ]] || { echo "make: $$v is too old: Go 1.24 or newer is needed, see https://go.dev/dl" >&2; exit 1; }
+	@command -v $(firstword $(CC)) >/dev/null || { echo "make: no C compiler $(CC): install gcc (Debian: apt-get install gcc libc6-dev)" >&2; exit 1; }
+
+$(OBJ)/%.o: %.c $(C_HEADERS) | tools-check
 	@mkdir -p $(@D)
 	@echo cc $<
 	@$(CC) $(CFLAGS_FRONT) -c $< -o $@
@@ -38,8 +56,144 @@ $(LIB)/libgccl.so: $(FRONT_OBJ) capi/front/exports.map
 	ln -sf libgccl.so $(LIB)/libnccl.so.2
 	ln -sf libgccl.so $(LIB)/libnccl.so
 
-$(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS)
+$(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS) capi/core.map | tools-check
 	@mkdir -p $(@D)
-	$(GO) build -buildmode=c-shared -ldflags '-extldflags "-Wl,--version-script=$(ROOT)/capi/core.map -Wl,-z,nodelete -Wl,-soname,libgccl_core.so"' \
+	$(GO) build $(GOFLAGS_CORE) -buildmode=c-shared -ldflags '-extldflags "-Wl,--version-script=$(ROOT)/capi/core.map -Wl,-z,nodelete -Wl,-soname,libgccl_core.so"' \
 	  -o $@ ./capi
 	@rm -f $(LIB)/libgccl_core.h
+
+# gccl-perf, its C rank program, and the benchmark.
+include $(wildcard cmd/gccl-perf/build.mk)
+
+$(BIN)/%: $(GO_SRC) $(C_HEADERS) $(wildcard cmd/*/*.go) | tools-check
+	@mkdir -p $(@D)
+	$(GO) build -o $@ ./cmd/$*
+
+# ---- The two commands of the README ------------------------------------------------------------------------------
+
+# DEMO_MAX shortens the run: make demo DEMO_MAX=1M
+DEMO_MAX ?= 64M
+.PHONY: demo
+demo: build
+	$(BIN)/gccl-perf -P 4 -b 8 -e $(DEMO_MAX) -f 2 -c 1
+
+# Packages with goroutines of their own: the race detector has something to find there.
+RACE_PKGS ?= ./internal/... ./net/... ./comm/... ./device/host/arena ./device/host/clique
+TEST_FLAGS ?= -timeout 9m
+
+# Everything that needs no GPU. The ordinary go test lines come last.
+.PHONY: test
+test: build
+	$(GO) test -race -short -timeout 5m $(RACE_PKGS)
+	$(GO) vet ./...
+	GCCL_LIB_DIR=$(ROOT)/$(LIB) $(GO) test $(TEST_FLAGS) ./...
+
+# ---- Variants of the tests ---------------------------------------------------------------------------------------
+
+.PHONY: test-race test-asan test-cgocheck test-checkptr test-arm64
+test-race: | tools-check
+	$(GO) test -race -short -timeout 9m $(RACE_PKGS) ./algo/... ./capi/... ./device/... ./cmd/...
+
+CGO_PKGS = $(shell $(GO) list -f '{{if .CgoFiles}}{{.ImportPath}}{{end}}' ./...)
+test-cgocheck: | tools-check
+	GOEXPERIMENT=cgocheck2 $(GO) test -short -timeout 9m $(CGO_PKGS) ./comm/...
+
+test-checkptr: | tools-check
+	$(GO) test -gcflags=all=-d=checkptr -short -timeout 9m $(CGO_PKGS) ./comm/...
+
+# The front with address and undefined-behaviour checks, in a folder of its own, under the C conformance program; then the
+# Go packages with C code. The Go core stays plain: the runtime's own memory is not for the leak detector.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+ASAN_PKGS ?= ./device/host/reduce ./device/layout ./internal/param
+test-asan: | tools-check
+	$(MAKE) LIB=$(BUILD)/asan/lib OBJ=$(BUILD)/asan/obj CFLAGS_EXTRA="$(SANITIZE)" $(BUILD)/asan/lib/libgccl.so $(BUILD)/asan/lib/libgccl_core.so
+	@if [ -d tests/hostapi ]; then set -x; \
+	  GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \
+	  $(GO) test -count=1 -short -timeout 9m ./tests/hostapi $(ASAN_TEST_FLAGS); \
+	else echo "test-asan: tests/hostapi is not in this tree" >&2; exit 1; fi
+	$(GO) test -asan -short -timeout 9m $(ASAN_PKGS)
+
+test-arm64: | tools-check
+	GO="$(GO)" .ci/arm64
+
+# ---- Lint and derived files --------------------------------------------------------------------------------------
+
+# One version each: formatting and findings differ between versions.
+GOLANGCI_VERSION := v2.15.0
+CLANG_FORMAT_MAJOR := 14
+C_FILES = $(shell git ls-files '*.c' '*.h' | grep -v -e '\.gen\.h$$' -e '/testdata/')
+GO_FILES = $(shell git ls-files '*.go')
+DERIVED := docs/env.md '*.gen.h' '*.gen.go'
+
+$(TOOLS)/golangci-lint-$(GOLANGCI_VERSION): | tools-check
+	@mkdir -p $(TOOLS)
+	@echo "building golangci-lint $(GOLANGCI_VERSION) into .tools/ (once, some minutes)"
+	GOBIN=$(TOOLS) CGO_CFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(TOOLS)/golangci-lint $@
+
+.PHONY: lint lint-go lint-c lint-tree fmt fmt-go fmt-c generate
+lint: lint-go lint-c lint-tree
+
+lint-go: $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+	@bad=$$(gofmt -l $(GO_FILES)); [ -z "$$bad" ] || { echo "gofmt would change (make fmt-go):" $$bad >&2; exit 1; }
+	$(GO) vet ./...
+	$< run
+
+lint-c:
+	@command -v clang-format >/dev/null || { echo "make lint: clang-format is missing (Debian: apt-get install clang-format)" >&2; exit 1; }
+	@v=$$(clang-format --version | sed 's/.*version \([0-9]*\).*/\1/'); [ "$$v" = $(CLANG_FORMAT_MAJOR) ] || \
+	  { echo "make lint: clang-format $$v formats differently from version $(CLANG_FORMAT_MAJOR), which this tree uses" >&2; exit 1; }
+	@bad=$$(for f in $(C_FILES); do clang-format --dry-run -Werror $$f 2>/dev/null || echo $$f; done); \
+	  [ -z "$$bad" ] || { echo "clang-format would change (make fmt-c):" $$bad >&2; exit 1; }
+
+lint-tree: generate
+	git diff --exit-code -- $(DERIVED)
+	$(GO) mod tidy -diff
+
+fmt: fmt-go fmt-c
+fmt-go:
+	gofmt -w $(GO_FILES)
+fmt-c:
+	clang-format -i $(C_FILES)
+
+generate: | tools-check
+	$(GO) test -count=1 ./cmd/gccl-gen -run '^TestDerivedFilesAreFresh$$' -update
+
+# ---- Examples, installation --------------------------------------------------------------------------------------
+
+EXAMPLES := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*.c))))
+.PHONY: examples
+examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
+	@mkdir -p $(BUILD)/examples
+	@set -e; for e in $(EXAMPLES); do \
+	  $(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude examples/$$e/*.c -o $(BUILD)/examples/$$e -L$(LIB) -lnccl -pthread \
+	    -Wl,-rpath,'$$ORIGIN/../lib'; \
+	  echo "== $$e"; timeout 120 $(BUILD)/examples/$$e; \
+	done
+
+.PHONY: install
+install: build
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(DESTDIR)$(LIBDIR)
+	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so.2
+	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so
+	install -m 644 $(wildcard include/*.h) $(DESTDIR)$(INCLUDEDIR)
+	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' include/nccl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/nccl.pc
+	install -m 755 $(wildcard $(BIN)/gccl-*) $(DESTDIR)$(PREFIX)/bin
+
+# ---- All of it; what is not there --------------------------------------------------------------------------------
+
+# What .ci/run runs, in one go and without installing anything.
+.PHONY: check clean
+check: test lint examples test-race test-cgocheck test-asan test-arm64
+
+clean:
+	rm -rf $(BUILD)
+
+ABSENT_cuda := there is no CUDA device and there are no kernels to build: host mode only
+ABSENT_gpu-bundle := there are no CUDA kernels to bundle: host mode only
+ABSENT_test-rdma := there is no network transport: ranks of a communicator run on one host
+ABSENT_wheel := there is no Python package
+.PHONY: cuda gpu-bundle test-rdma wheel
+cuda gpu-bundle test-rdma wheel:
+	@echo "make $@: not in this version: $(ABSENT_$@). See docs/status.md." >&2; exit 1

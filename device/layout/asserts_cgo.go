@@ -38,6 +38,7 @@ enum {
   at_gccl_lowered_coll = offsetof(gccl_lowered, coll),
   at_gccl_lowered_split = offsetof(gccl_lowered, split),
   at_gccl_lowered_eager = offsetof(gccl_lowered, eager),
+  at_gccl_lowered_needs = offsetof(gccl_lowered, needs),
   at_gccl_lowered_nranks = offsetof(gccl_lowered, nranks),
   at_gccl_lowered_rank = offsetof(gccl_lowered, rank),
   at_gccl_lowered_root = offsetof(gccl_lowered, root),
@@ -131,6 +132,8 @@ var (
 	_ [unsafe.Offsetof(Lowered{}.Split) - C.at_gccl_lowered_split]struct{}
 	_ [C.at_gccl_lowered_split - unsafe.Offsetof(Lowered{}.Split)]struct{}
 	_ [unsafe.Offsetof(Lowered{}.Eager) - C.at_gccl_lowered_eager]struct{}
+	_ [unsafe.Offsetof(Lowered{}.Needs) - C.at_gccl_lowered_needs]struct{}
+	_ [C.at_gccl_lowered_needs - unsafe.Offsetof(Lowered{}.Needs)]struct{}
 	_ [C.at_gccl_lowered_eager - unsafe.Offsetof(Lowered{}.Eager)]struct{}
 	_ [unsafe.Offsetof(Lowered{}.NRanks) - C.at_gccl_lowered_nranks]struct{}
 	_ [C.at_gccl_lowered_nranks - unsafe.Offsetof(Lowered{}.NRanks)]struct{}

@@ -102,7 +102,7 @@ func appendPlan(b []byte, p *plan.Plan) ([]byte, error) {
 	}
 	head := layout.Lowered{
 		Magic: layout.LoweredMagic, Version: layout.LoweredVersion, Size: l.u32("size", Size(p)),
-		Coll: uint8(p.Coll), Split: flag(p.Split), Eager: flag(p.Eager()),
+		Coll: uint8(p.Coll), Split: flag(p.Split), Eager: flag(p.Eager()), Needs: needs(p),
 		NRanks: l.i32("number of ranks", p.NRanks), Rank: l.i32("rank", p.Rank), Root: l.i32("root", p.Root),
 		SendParts: l.u32("send parts", p.SendParts), RecvParts: l.u32("receive parts", p.RecvParts), Steps: l.u32("steps", p.Steps),
 		NOps: l.u32("number of ops", len(p.Ops)), NEdges: uint32(l.u16("number of edges", len(p.Edges))),
@@ -127,6 +127,19 @@ func appendPlan(b []byte, p *plan.Plan) ([]byte, error) {
 		return nil, l.err
 	}
 	return b, nil
+}
+
+// needs says what peers do with this rank's buffers: read the one, write the other.
+func needs(p *plan.Plan) (bits uint8) {
+	for _, op := range p.Ops {
+		switch op.When {
+		case plan.SendStaged:
+			bits |= layout.NeedsSend
+		case plan.RecvStaged:
+			bits |= layout.NeedsRecv
+		}
+	}
+	return bits
 }
 
 // put appends a structure as it is in memory: none of them has padding.

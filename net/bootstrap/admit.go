@@ -15,10 +15,16 @@ const (
 	acceptPauseMax = 500 * time.Millisecond
 )
 
-// serveListener accepts connections until the listener is closed. No error
-// ends it before: running out of descriptors passes.
+// serveListeners accepts connections until the listeners are closed. No error
+// ends that before: running out of descriptors passes.
 //
 // Preconditions: s.mu is held or the service is not shared yet.
+func (s *Service) serveListeners(ls listeners) {
+	for _, ln := range ls {
+		s.serveListener(ln)
+	}
+}
+
 func (s *Service) serveListener(ln stdnet.Listener) {
 	s.wg.Add(1)
 	go func() {
@@ -55,8 +61,12 @@ func (s *Service) admit(conn stdnet.Conn) {
 	if s.isClosed() { // Close may have run through the list before we were in it
 		conn.Close()
 	}
-	id, err := admitMember(conn, s.secretOf)
+	id, hostProof, err := admitMember(conn, s.secretOf)
+	// Before the member can know that it is in: it must not be pushed out then.
 	s.waiting.remove(slot)
+	if err == nil {
+		_, err = conn.Write(hostProof)
+	}
 	if err != nil {
 		conn.Close()
 		if !errors.Is(err, errNoSuchRoom) {

@@ -23,12 +23,14 @@ type frameKind byte
 const (
 	// member to host
 	kindRegister frameKind = iota + 1
+	kindDecline            // instead of kindRegister
 	kindGather
 	kindMessage // also host to member
 	kindFail
 	kindBye
 	kindAck
 	// host to member
+	kindWelcome
 	kindProgress
 	kindTable
 	kindReject

@@ -83,38 +83,38 @@ func proveToHost(rw io.ReadWriter, room Room) error {
 	return nil
 }
 
-// admitMember is the host's side. lookup gives the secret of a room; the
-// answer to an unknown room differs from the one to a wrong proof in nothing.
-func admitMember(rw io.ReadWriter, lookup func(RoomID) (Secret, bool)) (RoomID, error) {
+// admitMember is the host's side, up to the host's own proof, which it returns
+// for the caller to send. lookup gives the secret of a room; the answer to an
+// unknown room differs from the one to a wrong proof in nothing.
+func admitMember(rw io.ReadWriter, lookup func(RoomID) (Secret, bool)) (room RoomID, hostProof []byte, err error) {
 	var p preamble
 	if _, err := io.ReadFull(rw, p[:]); err != nil {
-		return RoomID{}, fmt.Errorf("sent no complete greeting: %w", err)
+		return RoomID{}, nil, fmt.Errorf("sent no complete greeting: %w", err)
 	}
 	id, err := parsePreamble(p)
 	if err != nil {
-		return RoomID{}, err
+		return RoomID{}, nil, err
 	}
 	var nonce [nonceBytes]byte
 	if _, err := rand.Read(nonce[:]); err != nil {
-		return RoomID{}, err
+		return RoomID{}, nil, err
 	}
 	if _, err := rw.Write(nonce[:]); err != nil {
-		return RoomID{}, err
+		return RoomID{}, nil, err
 	}
 	var answer [proofBytes]byte
 	if _, err := io.ReadFull(rw, answer[:]); err != nil {
-		return RoomID{}, fmt.Errorf("sent no proof: %w", err)
+		return RoomID{}, nil, fmt.Errorf("sent no proof: %w", err)
 	}
 	secret, known := lookup(id)
 	right := hmac.Equal(answer[:], proof(secret, "member", p, nonce[:]))
 	if !known {
-		return id, errNoSuchRoom
+		return id, nil, errNoSuchRoom
 	}
 	if !right {
-		return id, errors.New("does not know the secret of the room it asks for")
+		return id, nil, errors.New("does not know the secret of the room it asks for")
 	}
-	_, err = rw.Write(proof(secret, "host", p, nonce[:]))
-	return id, err
+	return id, proof(secret, "host", p, nonce[:]), nil
 }
 
 // errNoSuchRoom is no noise: members of a child may come before its rank 0 has

@@ -3,7 +3,6 @@ package bootstrap
 import (
 	"crypto/rand"
 	"fmt"
-	stdnet "net"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ const (
 	collecting hubState = iota // not all ranks have come
 	handing                    // all have come; they are on their way to rank 0
 	open                       // all have come; the control star is here
-	failed                     // init has failed; the cause is kept for late comers
+	failed                     // init has failed; the cause is kept for late comers, the members are not
 	ended                      // all members have left
 )
 
@@ -27,8 +26,8 @@ type hub struct {
 	room  Room
 	label string
 
-	// The listener of a fixed address, open while the room is collecting.
-	staticLn   stdnet.Listener
+	// The listeners of a fixed address, open while the room is collecting.
+	staticLn   listeners
 	staticPort uint16
 
 	mu           sync.Mutex // service's mu may be taken under it, never the other way
@@ -92,6 +91,13 @@ func (h *hub) serve(l link) {
 		l.close()
 		return
 	}
+	if f.kind == kindDecline {
+		if n, err := decodeNotice(f.body); err == nil {
+			l.send(frame{kindReject, h.decline(n).encode()})
+		}
+		l.finish(farewellWait)
+		return
+	}
 	reg, err := decodeRegistration(f.body)
 	if f.kind != kindRegister || err != nil {
 		h.svc.noise.say(func(more string) {
@@ -107,6 +113,7 @@ func (h *hub) serve(l link) {
 		l.finish(farewellWait)
 		return
 	}
+	// A member that has said goodbye closes when it has our answer.
 	for {
 		f, err := l.recv()
 		if err == nil {
@@ -115,10 +122,6 @@ func (h *hub) serve(l link) {
 		if err != nil {
 			h.lose(p, err)
 			l.close()
-			return
-		}
-		if f.kind == kindBye {
-			l.finish(farewellWait)
 			return
 		}
 	}
@@ -158,6 +161,7 @@ func (h *hub) register(p *peer, reg registration) (notice, bool) {
 		return notice{code: xerr.InvalidArgument, rank: p.Rank, text: fmt.Sprintf("rank %d is not below nranks %d", p.Rank, h.nranks)}, false
 	}
 	h.peers[p.Rank] = p
+	p.link.send(frame{kindWelcome, nil})
 	h.clockLocked(reg.timeout)
 	if len(h.peers) == h.nranks {
 		h.completeLocked()
@@ -286,7 +290,6 @@ func (h *hub) failLocked(n notice) {
 		return
 	}
 	h.state, h.cause = failed, n
-	h.stopClockLocked()
 	h.closeStaticLocked()
 	for _, p := range h.peers {
 		if !p.gone() {
@@ -295,7 +298,7 @@ func (h *hub) failLocked(n notice) {
 		}
 	}
 	h.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: %s: init failed: %s", h.label, n.text))
-	h.svc.retire(h)
+	h.retireLocked()
 }
 
 func (h *hub) closeStaticLocked() {

@@ -1,11 +1,13 @@
 package bootstrap
 
 import (
+	"errors"
 	"fmt"
 	stdnet "net"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/gccl/gccl/internal/xerr"
 )
@@ -52,7 +54,7 @@ type iface struct {
 }
 
 func systemInterfaces() ([]iface, error) {
-	sys, err := stdnet.Interfaces()
+	sys, err := uninterrupted(stdnet.Interfaces)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func systemInterfaces() ([]iface, error) {
 		if s.Flags&stdnet.FlagUp == 0 {
 			continue
 		}
-		as, err := s.Addrs()
+		as, err := uninterrupted(s.Addrs)
 		if err != nil {
 			continue // it vanished in between
 		}
@@ -85,6 +87,20 @@ func systemInterfaces() ([]iface, error) {
 	}
 	return out, nil
 }
+
+// uninterrupted repeats a call that a signal of the host program interrupted:
+// package net reads netlink with plain system calls.
+func uninterrupted[T any](call func() (T, error)) (T, error) {
+	for tries := 0; ; tries++ {
+		v, err := call()
+		if tries >= maxInterrupts || !errors.Is(err, syscall.EINTR) {
+			return v, err
+		}
+	}
+}
+
+// maxInterrupts bounds the repeats (a guess).
+const maxInterrupts = 100
 
 // virtualNames begin the names of interfaces that rarely lead to another host.
 var virtualNames = []string{"docker", "virbr", "veth", "br-", "cni", "flannel", "cali", "vxlan", "lxc", "lxd", "podman", "kube", "tun", "tap", "vmnet", "dummy"}

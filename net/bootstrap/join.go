@@ -63,6 +63,7 @@ func (s *Service) Join(ctx context.Context, cfg JoinConfig) (*Group, error) {
 	if cfg.NRanks > 1 {
 		at, err := s.listening()
 		if err != nil {
+			s.Decline(ctx, cfg, err)
 			return nil, err
 		}
 		j.me.Addrs = at[:min(len(at), maxAddrs)]
@@ -104,11 +105,7 @@ var errDeadline = errors.New("the deadline has passed")
 // byID enters the room of the id's creator and goes on to rank 0 from there,
 // unless the creator's process is rank 0's.
 func (j *joiner) byID(ctx context.Context, room Room) (*Group, error) {
-	l, err := j.enter(ctx, &dialer{svc: j.svc, room: room}, room.Addrs)
-	if err != nil {
-		return nil, err
-	}
-	t, err := j.introduce(ctx, l)
+	l, t, err := j.meet(ctx, &dialer{svc: j.svc, room: room}, room.Addrs)
 	if err != nil {
 		return nil, err
 	}
@@ -182,11 +179,7 @@ func (j *joiner) star(ctx context.Context, room Room) (*Group, error) {
 			return nil, err
 		}
 	}
-	l, err := j.enter(ctx, &dialer{svc: j.svc, room: room, roomMayCome: true}, room.Addrs)
-	if err != nil {
-		return nil, err
-	}
-	t, err := j.introduce(ctx, l)
+	l, t, err := j.meet(ctx, &dialer{svc: j.svc, room: room, roomMayCome: true}, room.Addrs)
 	if err != nil {
 		return nil, err
 	}
@@ -206,57 +199,73 @@ func (j *joiner) static(ctx context.Context, info idInfo) (*Group, error) {
 		return nil, xerr.New(xerr.InvalidArgument, opInit, "%v", err).WithObject("%s", j.label)
 	}
 	if j.cfg.Rank == 0 {
-		ln, err := j.svc.bindStatic(ctx, addr)
-		if err != nil {
+		if err := j.openStatic(ctx, addr, info.room); err != nil {
 			return nil, err
 		}
-		h := newHub(j.svc, info.room, j.label)
-		h.staticLn, h.staticPort = ln, addr.port
-		j.svc.holdStatic(addr.port, 1)
-		if err := j.svc.open(h); err != nil {
-			ln.Close()
-			j.svc.holdStatic(addr.port, -1)
-			return nil, err
-		}
-		j.svc.mu.Lock()
-		j.svc.serveListener(ln)
-		j.svc.mu.Unlock()
-		l, err := h.enter()
-		if err != nil {
-			return nil, err
-		}
-		return j.finishStatic(ctx, l, info)
 	}
-	for {
-		at, err := addr.resolve(ctx, j.svc.opt.Family)
-		if err != nil {
-			if time.Until(j.deadline) > retryMax && sleep(ctx, retryMax) {
-				continue
-			}
+	var at []netip.AddrPort
+	for j.cfg.Rank != 0 {
+		if at, err = addr.resolve(ctx, j.svc.opt.Family); err == nil {
+			break
+		}
+		if time.Until(j.deadline) < retryMax || !sleep(ctx, retryMax) {
 			return nil, xerr.Wrap(xerr.System, opInit, err, "cannot resolve the address").WithObject("%s", j.label).WithRank(j.cfg.Rank)
 		}
-		l, err := j.enter(ctx, &dialer{svc: j.svc, room: info.room, roomMayCome: true, hostMayCome: true}, at)
-		if err != nil {
-			return nil, err
-		}
-		g, err := j.finishStatic(ctx, l, info)
-		var again *tryAgain
-		if errors.As(err, &again) && time.Until(j.deadline) > retryLater && sleep(ctx, retryLater) {
-			continue
-		}
-		return g, err
 	}
-}
-
-func (j *joiner) finishStatic(ctx context.Context, l link, info idInfo) (*Group, error) {
-	t, err := j.introduce(ctx, l)
+	l, t, err := j.meet(ctx, &dialer{svc: j.svc, room: info.room, roomMayCome: true, hostMayCome: true}, at)
 	if err != nil {
 		return nil, err
 	}
 	return newGroup(j, l, info.room.Secret, t), nil
 }
 
-// tryAgain marks a rejection that a later attempt may not meet.
+// openStatic opens the address and the room there.
+func (j *joiner) openStatic(ctx context.Context, addr staticAddr, room Room) error {
+	ls, err := j.svc.bindStatic(ctx, addr)
+	if err != nil {
+		return err
+	}
+	h := newHub(j.svc, room, j.label)
+	h.staticLn, h.staticPort = ls, addr.port
+	j.svc.holdStatic(addr.port, 1)
+	if err := j.svc.open(h); err != nil {
+		ls.Close()
+		j.svc.holdStatic(addr.port, -1)
+		return err
+	}
+	j.svc.mu.Lock()
+	defer j.svc.mu.Unlock()
+	if j.svc.closed { // then the hub has closed the address, or will
+		return errServiceClosed()
+	}
+	j.svc.serveListeners(ls)
+	return nil
+}
+
+// meet enters a room and waits there until all members have come.
+func (j *joiner) meet(ctx context.Context, d *dialer, addrs []netip.AddrPort) (link, table, error) {
+	for {
+		l, err := j.enter(ctx, d, addrs)
+		if err != nil {
+			return nil, table{}, err
+		}
+		t, err := j.introduce(ctx, l)
+		if err == nil {
+			return l, t, nil
+		}
+		var again *tryAgain
+		if !errors.As(err, &again) {
+			return nil, table{}, err
+		}
+		if time.Until(j.deadline) < retryLater || !sleep(ctx, retryLater) {
+			return nil, table{}, again.error
+		}
+	}
+}
+
+// tryAgain marks an end that a later attempt may not meet: the room of an
+// earlier communicator at a fixed address, or a host that was too busy to take
+// us in.
 type tryAgain struct{ error }
 
 func (t *tryAgain) Unwrap() error { return t.error }
@@ -276,11 +285,7 @@ func (j *joiner) enter(ctx context.Context, d *dialer, addrs []netip.AddrPort) (
 	if j.ownAddrs(addrs) {
 		sleep(hctx, ownRoomWait)
 	}
-	ifs, err := systemInterfaces()
-	if err != nil {
-		j.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: cannot list the network interfaces: %v", err))
-	}
-	targets := targetsOf(addrs, ifs)
+	targets := targetsOf(addrs, j.svc.interfaces())
 	stop := j.reportSearch(d, targets)
 	defer stop()
 	l, err := d.connect(hctx, targets)
@@ -381,12 +386,19 @@ func (j *joiner) awaitTable(l link) (table, error) {
 	fault := func(code xerr.Code, format string, args ...any) error {
 		return xerr.New(code, opInit, format, args...).WithObject("%s", j.label).WithRank(j.cfg.Rank)
 	}
+	welcome := false
 	for {
 		f, err := l.recv()
 		if err != nil {
-			return table{}, fault(xerr.Remote, "the host of this group at %s is gone: %s", l.where(), ending(err))
+			gone := fault(xerr.Remote, "the host of this group at %s is gone: %s", l.where(), ending(err))
+			if !welcome {
+				return table{}, &tryAgain{gone}
+			}
+			return table{}, gone
 		}
 		switch f.kind {
+		case kindWelcome:
+			welcome = true
 		case kindProgress:
 			j.progress(f)
 		case kindReject:

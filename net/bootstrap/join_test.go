@@ -367,4 +367,13 @@ func TestNoLeakOfGroups(t *testing.T) {
 	waitFor(t, "descriptors and goroutines are back", func() bool {
 		return openDescriptors(t) <= fds && runtime.NumGoroutine() <= goroutines
 	})
+	svc[0].mu.Lock()
+	defer svc[0].mu.Unlock()
+	for _, h := range svc[0].hubs {
+		h.mu.Lock()
+		if h.state != ended || h.peers != nil || len(h.links) != 0 {
+			t.Errorf("%s is in state %d with %d members and %d connections", h.label, h.state, len(h.peers), len(h.links))
+		}
+		h.mu.Unlock()
+	}
 }

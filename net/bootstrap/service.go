@@ -2,15 +2,10 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	stdnet "net"
 	"net/netip"
 	"os"
-	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gccl/gccl/internal/xerr"
@@ -33,7 +28,8 @@ const (
 // Options of a service. The zero value is usable.
 type Options struct {
 	// Log takes one line without newline; nil drops it. It may be called from
-	// any goroutine.
+	// any goroutine, also with our locks held: it must not block for long and
+	// must not call this package.
 	Log func(level Level, line string)
 	// IfFilter decides by name which interfaces are offered; nil means all.
 	// IfFilterText is how the user wrote it ("NCCL_SOCKET_IFNAME=^eth"), for errors.
@@ -86,9 +82,11 @@ type Service struct {
 	pid  int
 
 	mu     sync.Mutex
-	ln     stdnet.Listener
+	ls     listeners
 	port   uint16
 	addrs  []netip.Addr
+	ifs    []iface // of this host, as of ifsAt
+	ifsAt  time.Time
 	hubs   map[RoomID]*hub
 	ended  []*hub        // hubs kept only to name their fate, oldest first
 	opened chan struct{} // closed and replaced whenever a room opens
@@ -127,12 +125,6 @@ func NewService(opt Options) (*Service, error) {
 	}, nil
 }
 
-func listen(ctx context.Context, network, addr string) (stdnet.Listener, error) {
-	var lc stdnet.ListenConfig
-	lc.SetMultipathTCP(false)
-	return lc.Listen(ctx, network, addr)
-}
-
 // listening opens the service's socket at first need and returns where it can
 // be reached, best first.
 func (s *Service) listening() ([]netip.AddrPort, error) {
@@ -141,7 +133,7 @@ func (s *Service) listening() ([]netip.AddrPort, error) {
 	if s.closed {
 		return nil, errServiceClosed()
 	}
-	if s.ln == nil {
+	if s.ls == nil {
 		if err := s.openLocked(); err != nil {
 			return nil, err
 		}
@@ -154,7 +146,7 @@ func (s *Service) listening() ([]netip.AddrPort, error) {
 }
 
 func (s *Service) openLocked() error {
-	ifs, err := systemInterfaces()
+	ifs, err := s.interfacesLocked()
 	if err != nil {
 		return xerr.Wrap(xerr.System, opListen, err, "cannot list the network interfaces")
 	}
@@ -162,44 +154,42 @@ func (s *Service) openLocked() error {
 	if err != nil {
 		return err
 	}
-	ln, err := s.listenInRange()
+	ls, err := s.listenInRange(addrs)
 	if err != nil {
 		return err
 	}
-	tcp, ok := ln.Addr().(*stdnet.TCPAddr)
-	if !ok {
-		ln.Close()
-		return xerr.New(xerr.Internal, opListen, "the listener has address %v, not one of TCP", ln.Addr())
-	}
-	s.ln, s.port, s.addrs = ln, uint16(tcp.Port), addrs
-	s.serveListener(ln)
+	s.ls, s.port, s.addrs = ls, ls.port(), addrs
+	s.serveListeners(ls)
 	return nil
 }
 
-// listenInRange tries the ports of the range from a random one on, so that
-// processes that start together seldom collide.
-func (s *Service) listenInRange() (stdnet.Listener, error) {
-	ctx := context.Background() // listening does not block
-	n := s.opt.PortMax - s.opt.PortMin + 1
-	from := rand.IntN(n)
-	var last error
-	for i := range n {
-		port := s.opt.PortMin + (from+i)%n
-		ln, err := listen(ctx, s.opt.Family.network(), stdnet.JoinHostPort("", strconv.Itoa(port)))
-		if err == nil {
-			return ln, nil
-		}
-		last = err
-		if outOfDescriptors(err) {
-			break
-		}
+// interfaces lists the interfaces of this host. Asking the system takes a
+// message per interface, so many ranks that start together share an answer.
+func (s *Service) interfaces() []iface {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ifs, err := s.interfacesLocked()
+	if err != nil {
+		// Only the order of candidates suffers, and link-local ones.
+		s.opt.Log(Warn, fmt.Sprintf("bootstrap: cannot list the network interfaces: %v", err))
 	}
-	e := xerr.Wrap(xerr.System, opListen, last, "cannot open a listening socket").WithObject("ports %d-%d", s.opt.PortMin, s.opt.PortMax)
-	if outOfDescriptors(last) {
-		return nil, e.WithHint("%s", limitHint())
-	}
-	return nil, e.WithHint("widen the port range, or end the processes that use it")
+	return ifs
 }
+
+func (s *Service) interfacesLocked() ([]iface, error) {
+	if s.ifs != nil && time.Since(s.ifsAt) < interfacesAge {
+		return s.ifs, nil
+	}
+	ifs, err := systemInterfaces()
+	if err != nil {
+		return s.ifs, err
+	}
+	s.ifs, s.ifsAt = ifs, time.Now()
+	return ifs, nil
+}
+
+// interfacesAge is how long an answer about interfaces is believed.
+const interfacesAge = 10 * time.Second
 
 // NewID opens a room for a new communicator and returns the invitation to it.
 // It does not wait for anybody. This process must live until all ranks have
@@ -295,16 +285,13 @@ func (s *Service) Close() error {
 		return nil
 	}
 	s.closed = true
-	ln := s.ln
+	ls := s.ls
 	var hubs []*hub
 	for _, h := range s.hubs {
 		hubs = append(hubs, h)
 	}
 	s.mu.Unlock()
-	var err error
-	if ln != nil {
-		err = ln.Close()
-	}
+	err := ls.Close()
 	s.waiting.closeAll()
 	for _, h := range hubs {
 		h.shutdown()
@@ -341,8 +328,6 @@ func errServiceClosed() error {
 func limitHint() string {
 	return fmt.Sprintf("the limit on open files is %d; raise it (ulimit -n) or close unused communicators", descriptorLimit())
 }
-
-func isAddrInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
 // retryLater is the pause between attempts at something that others must end.
 const retryLater = 20 * time.Millisecond

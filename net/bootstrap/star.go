@@ -253,8 +253,17 @@ func (h *hub) endLocked() {
 		}
 	}
 	h.state = ended
+	h.retireLocked()
+}
+
+// retireLocked lets go of everything but the room's fate, which the service
+// remembers for late comers.
+func (h *hub) retireLocked() {
 	h.stopClockLocked()
-	h.failOpsLocked(notice{code: xerr.Remote, rank: -1, text: "all members have left"})
+	for _, e := range h.ops {
+		e.stop()
+	}
+	h.peers, h.ops, h.farewell = nil, nil, 0
 	h.svc.retire(h)
 }
 

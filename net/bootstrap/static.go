@@ -91,23 +91,31 @@ func (a staticAddr) resolve(ctx context.Context, family Family) ([]netip.AddrPor
 // The address may still belong to an earlier communicator of this process
 // whose ranks are just coming together, so "in use" is tried again: without
 // limit if it is ours, for inUseLimit if it belongs to somebody else.
-func (s *Service) bindStatic(ctx context.Context, a staticAddr) (stdnet.Listener, error) {
-	addr := stdnet.JoinHostPort("", strconv.Itoa(int(a.port)))
-	if a.ip.IsValid() {
-		addr = netip.AddrPortFrom(a.ip, a.port).String()
-	}
+func (s *Service) bindStatic(ctx context.Context, a staticAddr) (listeners, error) {
+	name := stdnet.JoinHostPort(a.host, strconv.Itoa(int(a.port)))
 	begin := time.Now()
 	for {
-		ln, err := listen(ctx, s.opt.Family.network(), addr)
+		ls, err := s.listenStatic(ctx, a)
 		if err == nil {
-			return ln, nil
+			return ls, nil
 		}
 		if !isAddrInUse(err) || ctx.Err() != nil || time.Since(begin) > s.opt.RefusedLimit && !s.ownsStatic(a.port) {
-			return nil, xerr.Wrap(xerr.System, opListen, err, "cannot open the fixed address").WithObject("address %s", addr).WithRank(0).
+			return nil, xerr.Wrap(xerr.System, opListen, err, "cannot open the fixed address").WithObject("address %s", name).WithRank(0).
 				WithHint("the address must be one of rank 0's host, and its port free")
 		}
 		if !sleep(ctx, retryLater) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+func (s *Service) listenStatic(ctx context.Context, a staticAddr) (listeners, error) {
+	if !a.ip.IsValid() {
+		return listenAll(ctx, s.opt.Family != FamilyIPv6, s.opt.Family != FamilyIPv4, int(a.port))
+	}
+	ln, err := listen(ctx, "tcp", netip.AddrPortFrom(a.ip, a.port).String())
+	if err != nil {
+		return nil, err
+	}
+	return listeners{ln}, nil
 }

@@ -101,13 +101,12 @@ int gccl_coll_begin(gccl_op *x) {
   }
 
   uint64_t line = GCCL_LINE / x->esize;
-  if (!p->split)
-    x->part = x->count;
-  else if (p->recv_parts == 1)
-    x->part = x->count;
-  else
-    x->part = p->eager ? (x->count + p->recv_parts - 1) / p->recv_parts
-                       : gccl_align((x->count + p->recv_parts - 1) / p->recv_parts, line);
+  x->part = x->count;
+  if (p->split && p->recv_parts > 1) {
+    x->part = (x->count + p->recv_parts - 1) / p->recv_parts;
+    /* Parts that begin on a cache line. Not with edges: there the fold order of an element depends on its part. */
+    if (!p->eager && !p->nedges) x->part = gccl_align(x->part, line);
+  }
   x->piece = x->part;
   x->send_kind = x->recv_kind = GCCL_BUF_NONE;
   if (p->eager) {

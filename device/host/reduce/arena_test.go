@@ -71,10 +71,16 @@ func (a *arena) checkAround(n, skip int, atEnd bool) bool {
 var specials32 = []uint32{0, 0x80000000, 1, 0x80000001, 0x007fffff, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000,
 	0x7fc00000, 0xffc00001, 0x7f800001, 0xffbfffff, 0x477fefff, 0x477ff000, 0x43e80000, 0x47700000, 0x3f800000}
 
+var specials16 = map[Dtype][]uint16{
+	Float16:  {0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe01, 0x7c01, 0x3c00},
+	Bfloat16: {0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc1, 0x7f81, 0x3f80},
+}
+
 var specials64 = []uint64{0, 1 << 63, 1, 1<<52 - 1, 0x7fefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000,
 	0x7ff8000000000000, 0xfff8000000000001, 0x7ff0000000000001, 0x3ff0000000000000}
 
-// fill writes random elements; every eighth float is a special value, and some are near one so that sums meet.
+// fill writes random elements; floats of 16 bits and more have many special values, and wide ones
+// are often near one so that sums meet.
 func fill(r *rand.Rand, t Dtype, partial bool, b []byte) {
 	r.Read(b)
 	switch {
@@ -86,6 +92,12 @@ func fill(r *rand.Rand, t Dtype, partial bool, b []byte) {
 			case 1, 2, 3:
 				u := binary.NativeEndian.Uint64(b[i:])
 				binary.NativeEndian.PutUint64(b[i:], u&^(0x7ff<<52)|uint64(1015+r.Intn(16))<<52)
+			}
+		}
+	case specials16[t] != nil && !partial:
+		for i := 0; i+2 <= len(b); i += 2 {
+			if r.Intn(4) == 0 {
+				binary.NativeEndian.PutUint16(b[i:], specials16[t][r.Intn(14)])
 			}
 		}
 	case t == Float32 || !isInt(t) && partial:

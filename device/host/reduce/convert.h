@@ -19,74 +19,78 @@ INL double float64(uint64_t u) { double f; memcpy(&f, &u, 8); return f; }
 INL float canon32(float f) { return f != f ? float32(0x7fc00000u) : f; }
 INL double canon64(double f) { return f != f ? float64(0x7ff8000000000000u) : f; }
 
+/* Magnitudes are kept in signed integers: not every instruction set compares unsigned ones. */
+
 /* A normal number moves to its place and gets the other bias; a subnormal is its mantissa times the smallest one;
  * exponent all ones stays all ones. */
 INL float widen_f16(uint16_t h)
 {
-    uint32_t a = h & 0x7fffu;
-    uint32_t norm = (a << 13) + (112u << 23);
-    uint32_t sub = bits32((float)(int32_t)a * 0x1p-24f);
-    uint32_t r = a < 0x400u ? sub : norm;
-    r = a >= 0x7c00u ? (a << 13) | 0x7f800000u : r;
-    return float32(r | (uint32_t)(h & 0x8000u) << 16);
+    int32_t a = h & 0x7fff;
+    int32_t sub = (int32_t)bits32((float)a * 0x1p-24f);
+    int32_t r = a < 0x400 ? sub : (a << 13) + (112 << 23);
+    r = a >= 0x7c00 ? (a << 13) | 0x7f800000 : r;
+    return float32((uint32_t)r | (uint32_t)(h & 0x8000u) << 16);
 }
 
 INL float widen_bf16(uint16_t h) { return float32((uint32_t)h << 16); }
 
 INL float widen_e4m3(uint8_t h)
 {
-    uint32_t a = h & 0x7fu;
-    uint32_t norm = (a << 20) + (120u << 23);
-    uint32_t sub = bits32((float)(int32_t)a * 0x1p-9f);
-    uint32_t r = a < 8u ? sub : norm;
-    r = a == 0x7fu ? 0x7fc00000u : r;
-    return float32(r | (uint32_t)(h & 0x80u) << 24);
+    int32_t a = h & 0x7f;
+    int32_t sub = (int32_t)bits32((float)a * 0x1p-9f);
+    int32_t r = a < 8 ? sub : (a << 20) + (120 << 23);
+    r = a == 0x7f ? 0x7fc00000 : r;
+    return float32((uint32_t)r | (uint32_t)(h & 0x80u) << 24);
 }
 
 INL float widen_e5m2(uint8_t h) { return widen_f16((uint16_t)((uint32_t)h << 8)); }
 
 /* Magnitude rounded to a format with `shift` mantissa bits fewer. Below the smallest normal number the adder does
  * the rounding: adding a number whose last place is the format's smallest subnormal leaves the quotient in the low
- * bits. Valid for values up to infinity; the caller caps the result. */
-INL uint32_t round_magnitude(uint32_t a, int shift, uint32_t rebias, uint32_t min_normal, float adder)
+ * bits. The caller caps the result; of a NaN it is worthless, and computed unsigned because it may wrap. */
+INL int32_t round_magnitude(int32_t a, int shift, uint32_t rebias, int32_t min_normal, float adder)
 {
-    uint32_t sub = bits32(float32(a) + adder) - bits32(adder);
-    uint32_t norm = (a + ((1u << (shift - 1)) - 1u) + ((a >> shift) & 1u) - (rebias << 23)) >> shift;
-    return a < min_normal ? sub : norm;
+    uint32_t u = (uint32_t)a;
+    uint32_t sub = bits32(float32(u) + adder) - bits32(adder);
+    uint32_t norm = (u + ((1u << (shift - 1)) - 1u) + ((u >> shift) & 1u) - (rebias << 23)) >> shift;
+    return (int32_t)(a < min_normal ? sub : norm);
 }
 
 INL uint16_t narrow_f16(float f)
 {
-    uint32_t u = bits32(f), a = u & 0x7fffffffu;
-    uint32_t r = round_magnitude(a, 13, 112, 0x38800000u, 0.5f);
-    r = a >= 0x477ff000u ? 0x7c00u : r; /* 65520 and more round to infinity */
-    r |= (u >> 16) & 0x8000u;
-    return (uint16_t)(a > 0x7f800000u ? 0x7e00u : r);
+    uint32_t u = bits32(f);
+    int32_t a = (int32_t)(u & 0x7fffffffu);
+    int32_t r = round_magnitude(a, 13, 112, 0x38800000, 0.5f);
+    r = a >= 0x477ff000 ? 0x7c00 : r; /* 65520 and more round to infinity */
+    r |= (int32_t)(u >> 16 & 0x8000u);
+    return (uint16_t)(f != f ? 0x7e00 : r);
 }
 
 INL uint16_t narrow_bf16(float f)
 {
     uint32_t u = bits32(f);
-    uint32_t r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? 0x7fc0u : r);
+    int32_t r = (int32_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    return (uint16_t)(f != f ? 0x7fc0 : r);
 }
 
 INL uint8_t narrow_e4m3(float f)
 {
-    uint32_t u = bits32(f), a = u & 0x7fffffffu;
-    uint32_t r = round_magnitude(a, 20, 120, 0x3c800000u, 16384.0f);
-    r = r > 0x7eu ? 0x7eu : r; /* 448 */
-    r |= (u >> 24) & 0x80u;
-    return (uint8_t)(a > 0x7f800000u ? 0x7fu : r);
+    uint32_t u = bits32(f);
+    int32_t a = (int32_t)(u & 0x7fffffffu);
+    int32_t r = round_magnitude(a, 20, 120, 0x3c800000, 16384.0f);
+    r = r > 0x7e ? 0x7e : r; /* 448 */
+    r |= (int32_t)(u >> 24 & 0x80u);
+    return (uint8_t)(f != f ? 0x7f : r);
 }
 
 INL uint8_t narrow_e5m2(float f)
 {
-    uint32_t u = bits32(f), a = u & 0x7fffffffu;
-    uint32_t r = round_magnitude(a, 21, 112, 0x38800000u, 128.0f);
-    r = r > 0x7bu ? 0x7bu : r; /* 57344 */
-    r |= (u >> 24) & 0x80u;
-    return (uint8_t)(a > 0x7f800000u ? 0x7eu : r);
+    uint32_t u = bits32(f);
+    int32_t a = (int32_t)(u & 0x7fffffffu);
+    int32_t r = round_magnitude(a, 21, 112, 0x38800000, 128.0f);
+    r = r > 0x7b ? 0x7b : r; /* 57344 */
+    r |= (int32_t)(u >> 24 & 0x80u);
+    return (uint8_t)(f != f ? 0x7e : r);
 }
 
 /* Where a == b only zeros can differ in bits: and gives +0 of a mixed pair, or gives -0. */

@@ -37,9 +37,9 @@ INL uint16_t narrow_h(float f) { return (uint16_t)_cvtss_sh(canon32(f), _MM_FROU
         const uint16_mem *y = s; \
         size_t i = 0; \
         for (; i + LANES <= n; i += LANES) \
-            fstore(o + i, VOP(fload(x + i), hload(y + i))); \
+            fstore(o + i, hcanon(VOP(fload(x + i), hload(y + i)))); \
         for (; i < n; i++) \
-            o[i] = OP(x[i], widen_h(y[i])); \
+            o[i] = canon32(OP(x[i], widen_h(y[i]))); \
     }
 
 typedef uint16_t uint16_mem __attribute__((may_alias, aligned(1)));
@@ -51,6 +51,18 @@ HALF_OP(sum, VADD, VADD)
 HALF_OP(prod, VMUL, VMUL)
 HALF_OP(max, max_f32, hmax)
 HALF_OP(min, min_f32, hmin)
+
+static void sum3_f16_n(void *d, const void *acc, const void *r, const void *s, const void *t, size_t n)
+{
+    float_mem *o = d;
+    const float_mem *w = acc;
+    const uint16_mem *x = r, *y = s, *z = t;
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        fstore(o + i, hcanon(((fload(w + i) + hload(x + i)) + hload(y + i)) + hload(z + i)));
+    for (; i < n; i++)
+        o[i] = canon32(((w[i] + widen_h(x[i])) + widen_h(y[i])) + widen_h(z[i]));
+}
 
 static void widen_f16_n(void *d, const void *s, size_t n)
 {

@@ -14,8 +14,10 @@ struct gccl_reduce_isa {
     /* Elements in, elements out: one pass, rounded at the end; with one and two destinations. */
     void (*pair[GCCL_NTYPES][GCCL_NOPS])(void *d, const void *a, const void *b, size_t n);
     void (*pair2[GCCL_NTYPES][GCCL_NOPS])(void *d, void *e, const void *a, const void *b, size_t n);
-    /* out = op(acc, src): out and acc of the accumulator's type, src elements. */
+    /* out = op(acc, src): out and acc of the accumulator's type, src elements. NaNs become canonical. */
     void (*fold[GCCL_NTYPES][GCCL_NOPS])(void *out, const void *acc, const void *src, size_t n);
+    /* out = acc + a + b + c, in that order: fewer passes over the accumulators for the most frequent operator. */
+    void (*sum3[GCCL_NTYPES])(void *out, const void *acc, const void *a, const void *b, const void *c, size_t n);
     /* Elements to accumulators, plain and scaled. */
     void (*widen[GCCL_NTYPES])(void *acc, const void *src, size_t n);
     void (*scale[GCCL_NTYPES])(void *acc, const void *src, size_t n, gccl_scalar by);
@@ -23,7 +25,7 @@ struct gccl_reduce_isa {
     void (*narrow[GCCL_NTYPES])(void *dst, const void *acc, size_t n);
     /* Integers only: quotient, truncated toward zero. */
     void (*divide[GCCL_NTYPES])(void *dst, const void *acc, size_t n, uint64_t by);
-    /* Copy with non-temporal stores where the processor has them; the caller calls fence afterwards. */
+    /* Copy with non-temporal stores; the caller calls fence afterwards. Plain where the processor has none. */
     void (*stream)(void *dst, const void *src, size_t bytes);
     void (*fence)(void);
 };

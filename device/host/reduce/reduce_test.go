@@ -332,6 +332,18 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
+// TestDividedInPlaceAndPartial stores a quotient over the only source, while a partial destination still wants the
+// undivided value.
+func TestDividedInPlaceAndPartial(t *testing.T) {
+	for _, isa := range Available() {
+		both, sum := []byte{7, 8, 200}, make([]byte, 3)
+		fold(t, isa, Uint8, Sum, []Dest{{Data: both}, {Data: sum, Partial: true}}, []Source{{Data: both}}, 3, 3)
+		if !bytes.Equal(both, []byte{2, 2, 66}) || !bytes.Equal(sum, []byte{7, 8, 200}) {
+			t.Errorf("%s: quotient %v, sum %v", isa, both, sum)
+		}
+	}
+}
+
 // TestDivideExtremes divides the ends of every integer type by divisors on both sides of every boundary.
 func TestDivideExtremes(t *testing.T) {
 	ints := []uint64{0, 1, 2, 126, 127, 128, 129, 254, 255, 1<<31 - 1, 1 << 31, 1<<31 + 1, 1<<32 - 1, 1<<63 - 1, 1 << 63,

@@ -23,7 +23,7 @@ typedef double f64_t __attribute__((may_alias, aligned(1)));
 #define SAME(x) (x)
 
 /* T: element type in memory, A: accumulator's type in memory, LD: element to accumulator, ST: back. */
-#define OP_KERNELS(N, T, A, LD, ST, OPNAME, OP) \
+#define OP_KERNELS(N, T, A, LD, ST, CANON, OPNAME, OP) \
     static void pair_##N##_##OPNAME(void *d, const void *a, const void *b, size_t n) \
     { \
         T *o = d; \
@@ -41,7 +41,16 @@ typedef double f64_t __attribute__((may_alias, aligned(1)));
         A *o = d; \
         const A *x = acc; \
         const T *y = s; \
-        EACH o[i] = OP(x[i], LD(y[i])); \
+        EACH o[i] = CANON(OP(x[i], LD(y[i]))); \
+    }
+
+#define SUM3_KERNEL(N, T, A, LD, CANON, OP) \
+    static void sum3_##N##_n(void *d, const void *acc, const void *r, const void *s, const void *t, size_t n) \
+    { \
+        A *o = d; \
+        const A *w = acc; \
+        const T *x = r, *y = s, *z = t; \
+        EACH o[i] = CANON(OP(OP(OP(w[i], LD(x[i])), LD(y[i])), LD(z[i]))); \
     }
 
 #define CONVERT_KERNELS(N, T, A, LD, ST) \
@@ -73,10 +82,11 @@ typedef double f64_t __attribute__((may_alias, aligned(1)));
     INL T mul_##N(T a, T b) { return (T)(U)((U)a * (U)b); } \
     INL T max_##N(T a, T b) { return a > b ? a : b; } \
     INL T min_##N(T a, T b) { return a < b ? a : b; } \
-    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, sum, add_##N) \
-    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, prod, mul_##N) \
-    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, max, max_##N) \
-    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, min, min_##N) \
+    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, SAME, sum, add_##N) \
+    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, SAME, prod, mul_##N) \
+    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, SAME, max, max_##N) \
+    OP_KERNELS(N, T##_mem, T##_mem, SAME, SAME, SAME, min, min_##N) \
+    SUM3_KERNEL(N, T##_mem, T##_mem, SAME, SAME, add_##N) \
     CONVERT_KERNELS(N, T##_mem, T##_mem, SAME, SAME) \
     SCALE_KERNEL(N, T##_mem, T##_mem, SAME, mul_##N, T, FIELD)
 
@@ -130,28 +140,27 @@ static void divide_u64_n(void *d, const void *s, size_t n, uint64_t by)
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
 
-#define FLOAT_OPS(N, T, A, LD, ST, MAX, MIN) \
-    OP_KERNELS(N, T, A, LD, ST, sum, ADD) \
-    OP_KERNELS(N, T, A, LD, ST, prod, MUL) \
-    OP_KERNELS(N, T, A, LD, ST, max, MAX) \
-    OP_KERNELS(N, T, A, LD, ST, min, MIN) \
-    CONVERT_KERNELS(N, T, A, LD, ST)
-#define FLOAT_KERNELS(N, T, A, LD, ST, MAX, MIN, C, FIELD) \
-    FLOAT_OPS(N, T, A, LD, ST, MAX, MIN) \
+#define FLOAT_KERNELS(N, T, A, LD, ST, CANON, MAX, MIN, C, FIELD) \
+    OP_KERNELS(N, T, A, LD, ST, CANON, sum, ADD) \
+    OP_KERNELS(N, T, A, LD, ST, CANON, prod, MUL) \
+    OP_KERNELS(N, T, A, LD, ST, CANON, max, MAX) \
+    OP_KERNELS(N, T, A, LD, ST, CANON, min, MIN) \
+    SUM3_KERNEL(N, T, A, LD, CANON, ADD) \
+    CONVERT_KERNELS(N, T, A, LD, ST) \
     SCALE_KERNEL(N, T, A, LD, MUL, C, FIELD)
 
-FLOAT_KERNELS(f32, f32_t, f32_t, SAME, canon32, max_f32, min_f32, float, f32)
-FLOAT_KERNELS(f64, f64_t, f64_t, SAME, canon64, max_f64, min_f64, double, f64)
-FLOAT_KERNELS(bf16, u16_t, f32_t, widen_bf16, narrow_bf16, max_f32, min_f32, float, f32)
-FLOAT_KERNELS(e4m3, u8_t, f32_t, widen_e4m3, narrow_e4m3, max_f32, min_f32, float, f32)
-FLOAT_KERNELS(e5m2, u8_t, f32_t, widen_e5m2, narrow_e5m2, max_f32, min_f32, float, f32)
+FLOAT_KERNELS(f32, f32_t, f32_t, SAME, canon32, canon32, max_f32, min_f32, float, f32)
+FLOAT_KERNELS(f64, f64_t, f64_t, SAME, canon64, canon64, max_f64, min_f64, double, f64)
+FLOAT_KERNELS(bf16, u16_t, f32_t, widen_bf16, narrow_bf16, canon32, max_f32, min_f32, float, f32)
+FLOAT_KERNELS(e4m3, u8_t, f32_t, widen_e4m3, narrow_e4m3, canon32, max_f32, min_f32, float, f32)
+FLOAT_KERNELS(e5m2, u8_t, f32_t, widen_e5m2, narrow_e5m2, canon32, max_f32, min_f32, float, f32)
 #ifndef HAVE_HALF_KERNELS
 #ifndef HALF_ELEMENT
 #define HALF_ELEMENT u16_t
 #define HALF_WIDEN widen_f16
 #define HALF_NARROW narrow_f16
 #endif
-FLOAT_KERNELS(f16, HALF_ELEMENT, f32_t, HALF_WIDEN, HALF_NARROW, max_f32, min_f32, float, f32)
+FLOAT_KERNELS(f16, HALF_ELEMENT, f32_t, HALF_WIDEN, HALF_NARROW, canon32, max_f32, min_f32, float, f32)
 #endif
 
 #ifndef HAVE_STREAM
@@ -172,6 +181,7 @@ const struct gccl_reduce_isa ISA = {
     .pair = PER_TYPE_OPS(pair),
     .pair2 = PER_TYPE_OPS(pair2),
     .fold = PER_TYPE_OPS(fold),
+    .sum3 = PER_TYPE(sum3),
     .widen = PER_TYPE(widen),
     .scale = PER_TYPE(scale),
     .narrow = PER_TYPE(narrow),
