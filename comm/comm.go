@@ -28,6 +28,7 @@ type Comm struct {
 	secret       []byte
 	hellos       []*hello
 	eager, stage uint64
+	tuned        tuning
 
 	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
 	arena *arena.Arena

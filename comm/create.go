@@ -101,21 +101,23 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	if err := c.ctl.AllocArrays(s.nranks); err != nil {
 		return err
 	}
+	tuneErr := c.chooseMethods()
 	if s.join == nil { // the only member of a child
 		c.setLimits()
-		return nil
+		return tuneErr
 	}
 	svc, err := c.e.service(s.set)
 	if err != nil {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), Agree: agreeing(s.set)}
-	if s.nranks > 1 {
-		// What fails here is told to all ranks instead of leaving them waiting.
-		if err := c.prepareArea(h); err != nil {
-			h.Trouble, h.TroubleCode = err.Error(), xerr.CodeOf(err)
-		}
+		NoShare: s.set.Bool(param.NCCLShmDisable), Agree: append(agreeing(s.set), c.tuningPair())}
+	err = tuneErr
+	if err == nil && s.nranks > 1 {
+		err = c.prepareArea(h)
+	}
+	if err != nil { // told to all ranks instead of leaving them waiting
+		h.Trouble, h.TroubleCode = err.Error(), xerr.CodeOf(err)
 	}
 	jc := bootstrap.JoinConfig{Rank: s.rank, NRanks: s.nranks, Hello: h.encode(), Timeout: c.e.joinTimeout(s.set)}
 	s.join(&jc)
@@ -125,6 +127,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	}
 	if s.nranks == 1 {
 		_ = g.Close() // it only used up the id
+		if tuneErr != nil {
+			return tuneErr
+		}
 		c.setLimits()
 		return nil
 	}

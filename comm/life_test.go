@@ -149,3 +149,27 @@ func TestAbortDuringInit(t *testing.T) {
 		}
 	})
 }
+
+func TestAlgorithmWish(t *testing.T) {
+	a, b := testEngine(t), testEngine(t, "NCCL_ALGO", "nonsense")
+	id, err := a.UniqueID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs := []*Comm{newComm(t, a), newComm(t, b)}
+	for r, err := range each(2, func(r int) error { return cs[r].Init(2, r, [][bootstrap.IDBytes]byte{id}, defaultConfig(t, a)) }) {
+		wantCode(t, rankName(r), err, xerr.InvalidUsage)
+		if !strings.Contains(err.Error(), "nonsense") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+	wish := testEngine(t, "NCCL_ALGO", "ring")
+	ok := initAll(t, wish, 3)
+	if err := ok[1].Plan(0, 0, 0); err != nil {
+		t.Error(err)
+	}
+	if got := ok[1].tuned.method[0][0]; got != "ring" {
+		t.Errorf("the method is %q", got)
+	}
+	destroyAll(t, ok)
+}

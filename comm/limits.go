@@ -1,36 +1,76 @@
 package comm
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/algo/planner"
+	"github.com/gccl/gccl/algo/tune"
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/device/lower"
+	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
 )
 
-// Count classes of the launch table.
-const (
-	classEager  = 0
-	classDirect = 1
-)
+// tuning is the tuner's table as count classes of the launch table.
+type tuning struct {
+	method [plan.NumColls][control.Classes]string
+	limit  [plan.NumColls][control.Classes]uint64
+	hash   uint64
+}
 
-// methodOf is the method of each count class.
-var methodOf = [...]string{classEager: planner.Eager, classDirect: planner.Direct}
-
-// setLimits stores up to how many bytes each class is used. An eager slot takes a rank's whole send buffer, so where that
-// has a part for every rank the limit, which counts one part, is smaller.
-func (c *Comm) setLimits() {
-	for coll := range control.NumColls {
-		limit := c.eager
-		switch plan.Coll(coll) {
-		case plan.ReduceScatter, plan.AllToAll, plan.Scatter:
-			limit /= uint64(c.nranks)
+// chooseMethods asks the tuner. All ranks get the same from the same settings; the hash is compared at creation.
+func (c *Comm) chooseMethods() error {
+	const op = "tuning"
+	t, notes, err := tune.Default(c.nranks, tune.Settings{EagerBytes: int64(c.eager), Algo: c.set.Str(param.NCCLAlgo)})
+	if err != nil {
+		return xerr.Wrap(xerr.InvalidUsage, op, err, "%s cannot be obeyed", c.set.Describe(param.NCCLAlgo)).
+			WithHint("unset NCCL_ALGO, or name methods that gccl-info lists")
+	}
+	if c.rank == 0 {
+		for _, n := range notes {
+			c.log.Info(xlog.Tuning, "%s", n)
 		}
-		c.ctl.SetLimit(coll, classEager, limit)
-		for k := classDirect; k < control.Classes; k++ {
-			c.ctl.SetLimit(coll, k, math.MaxUint64)
+	}
+	c.tuned.hash = t.Hash()
+	var used [plan.NumColls]int
+	for _, r := range t {
+		k := used[r.Coll]
+		if k == control.Classes {
+			return xerr.New(xerr.Internal, op, "the tuning table has more than %d methods for %s", control.Classes, r.Coll)
+		}
+		used[r.Coll]++
+		c.tuned.method[r.Coll][k] = r.Method
+		c.tuned.limit[r.Coll][k] = c.classLimit(r)
+	}
+	for coll, n := range used {
+		for k := n; k < control.Classes && n > 0; k++ {
+			c.tuned.method[coll][k], c.tuned.limit[coll][k] = c.tuned.method[coll][n-1], math.MaxUint64
+		}
+	}
+	return nil
+}
+
+// classLimit turns the size of the largest send buffer of a rank, which a row speaks of, into what a call counts: one
+// part where a rank sends a part to every rank.
+func (c *Comm) classLimit(r tune.Row) uint64 {
+	if r.MaxBytes == tune.NoLimit {
+		return math.MaxUint64
+	}
+	switch r.Coll {
+	case plan.ReduceScatter, plan.AllToAll, plan.Scatter:
+		return uint64(r.MaxBytes) / uint64(c.nranks)
+	}
+	return uint64(r.MaxBytes)
+}
+
+// setLimits publishes the classes.
+func (c *Comm) setLimits() {
+	for coll := range c.tuned.limit {
+		for k, limit := range c.tuned.limit[coll] {
+			c.ctl.SetLimit(coll, k, limit)
 		}
 	}
 }
@@ -39,7 +79,7 @@ func (c *Comm) setLimits() {
 // ranks know alike.
 func (c *Comm) Plan(coll, class, root uint32) error {
 	const op = "plan"
-	if class >= uint32(len(methodOf)) || coll >= uint32(control.NumColls) || root >= uint32(c.nranks) {
+	if class >= uint32(control.Classes) || coll >= uint32(plan.NumColls) || root >= uint32(c.nranks) {
 		return xerr.New(xerr.Internal, op, "collective %d, class %d, root %d: no such plan", coll, class, root)
 	}
 	c.planMu.Lock()
@@ -47,7 +87,8 @@ func (c *Comm) Plan(coll, class, root uint32) error {
 	if c.ctl.HasPlan(coll, class, root) {
 		return nil
 	}
-	p, err := planner.Make(plan.Coll(coll), methodOf[class], c.nranks, c.rank, int(root))
+	method := c.tuned.method[coll][class]
+	p, err := planner.Make(plan.Coll(coll), method, c.nranks, c.rank, int(root))
 	if err != nil {
 		return xerr.Wrap(xerr.Internal, op, err, "no plan")
 	}
@@ -60,5 +101,9 @@ func (c *Comm) Plan(coll, class, root uint32) error {
 		return err
 	}
 	c.planBytes += kept
+	c.log.Debug(xlog.Tuning, "%s root %d class %d: %s, %d bytes", plan.Coll(coll), root, class, method, kept)
 	return nil
 }
+
+// tuningPair is the tuner's decision as one of the values that ranks must share.
+func (c *Comm) tuningPair() pair { return pair{"the tuning table", fmt.Sprintf("%016x", c.tuned.hash)} }

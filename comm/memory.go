@@ -123,8 +123,8 @@ func (c *Comm) Estimate(coll uint32, bytes uint64) (float64, error) {
 	if c.nranks == 1 {
 		return float64(bytes) / 10e3, nil
 	}
-	start, rate := 0.5, 2e3 // µs, bytes per µs and rank
-	if bytes > c.ctl.Limit(int(coll), classEager) {
+	start, rate := 0.5, 2e3                // µs, bytes per µs and rank
+	if bytes > c.ctl.Limit(int(coll), 0) { // the first class is the one for small messages
 		start, rate = 2, 5e3
 	}
 	return start + float64(bytes)*float64(c.nranks-1)/rate/float64(c.nranks), nil
