@@ -176,7 +176,8 @@ type Edge struct {
 	// Index is the number of this edge among the receiver's in-edges: it fixes where the slots are, so
 	// both ends of an edge carry the same Index.
 	Index int
-	// Ins is the number of in-edges that the receiver has: its scratch is divided by it.
+	// Ins is the number of places that the receiver's scratch is divided into, at least one for each of its in-edges.
+	// All edges of an operation have the same Ins and the same Slots, so that all ranks cut the same pieces.
 	Ins int
 }
 

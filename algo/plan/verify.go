@@ -142,6 +142,7 @@ func (p *Plan) agreesOnRounds() error {
 func checkEdges(plans []*Plan) error {
 	type end struct{ receiver, index int }
 	ins, outs := map[end]int{}, map[end]int{}
+	var first *Edge
 	for r, p := range plans {
 		count := 0
 		for _, e := range p.Edges {
@@ -153,8 +154,15 @@ func checkEdges(plans []*Plan) error {
 			at, seen := end{r, e.Index}, ins
 			if e.Out {
 				at, seen = end{e.Peer, e.Index}, outs
-			} else if e.Ins != count {
-				return p.fault(-1, 0, "edge %d says %d edges end here, there are %d", k, e.Ins, count)
+			} else if e.Ins < count {
+				return p.fault(-1, 0, "edge %d divides scratch into %d places, %d edges end here", k, e.Ins, count)
+			}
+			if first == nil {
+				first = &p.Edges[k]
+			}
+			if e.Ins != first.Ins || e.Slots != first.Slots {
+				return p.fault(-1, 0, "edge %d divides scratch into %d places of %d slots, other edges into %d of %d: ranks would cut other pieces",
+					k, e.Ins, e.Slots, first.Ins, first.Slots)
 			}
 			if _, twice := seen[at]; twice {
 				return p.fault(-1, 0, "edge %d has the place of another edge at rank %d", k, at.receiver)
@@ -171,7 +179,7 @@ func checkEdges(plans []*Plan) error {
 		}
 		q := plans[o&(1<<32-1)]
 		out := q.Edges[o>>32]
-		if q.Rank != in.Peer || out.Slots != in.Slots || out.Ins != in.Ins {
+		if q.Rank != in.Peer {
 			return p.fault(-1, 0, "edge %d %+v differs from edge %d of rank %d %+v", k, in, o>>32, q.Rank, out)
 		}
 	}

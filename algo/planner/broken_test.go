@@ -132,7 +132,7 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 		{"eager slot written late", plan.AllReduce, planner.Eager, 2, plan.View{}, swap("copy"), "rank 2 op 1", "after its first signal"},
 		{"steps go back", plan.Broadcast, planner.Direct, 1, plan.View{}, alter("signal step 2", 0, func(op *plan.Op) { op.Step = 1 }), "rank 1 op 3", "signals step 1 after step 1"},
 		{"other fold order", plan.AllReduce, planner.RD, 1, plan.View{}, alter("reduce final", 0, func(op *plan.Op) { op.Src[0], op.Src[1] = op.Src[1], op.Src[0] }), "rank 1 op", "another order"},
-		{"ends of an edge disagree", plan.AllReduce, planner.Ring, 1, plan.View{}, func(_ *testing.T, p *plan.Plan) { p.Edges[0].Slots = 3 }, "rank 1", "differs from edge"},
+		{"ends of an edge disagree", plan.AllReduce, planner.Ring, 1, plan.View{}, func(_ *testing.T, p *plan.Plan) { p.Edges[0].Slots = 3 }, "rank 1", "ranks would cut other pieces"},
 		{"edge without other end", plan.AllReduce, planner.Ring, 1, plan.View{}, func(_ *testing.T, p *plan.Plan) { p.Edges[1].Peer = 3 }, "rank", "edge"},
 		{"writes a peer's slot unasked", plan.Gather, planner.Direct, 0, plan.View{}, alter("copy", 0, func(op *plan.Op) {
 			op.Dst[0].Space = plan.Stage

@@ -4,24 +4,26 @@ import "github.com/gccl/gccl/algo/plan"
 
 // link is one directed connection of a method, as anybody sees it. tag tells links of the same two ranks apart.
 type link struct {
-	from, to, tag, slots int
+	from, to, tag int
 }
+
+// scratch is how every rank divides its scratch among the links that end there: into places, at least as many as
+// links end at any rank, and each into slots. All ranks divide alike, so that they cut the same pieces.
+type scratch struct{ places, slots int }
 
 // wire adds a rank's edges to its plan: those that end here, then outs. ins lists the links that end at any
 // rank, in the order of their places there, so that a sender knows its place at the receiver.
-func (e ends) wire(p *plan.Plan, ins func(rank int) []link, outs []link) *wiring {
+func (e ends) wire(p *plan.Plan, s scratch, ins func(rank int) []link, outs []link) *wiring {
 	w := &wiring{in: map[int]int{}, out: map[[2]int]int{}}
-	here := ins(e.rank)
-	for k, l := range here {
+	for k, l := range ins(e.rank) {
 		w.in[l.tag] = len(p.Edges)
-		p.Edges = append(p.Edges, plan.Edge{Peer: l.from, Slots: l.slots, Index: k, Ins: len(here)})
+		p.Edges = append(p.Edges, plan.Edge{Peer: l.from, Slots: s.slots, Index: k, Ins: s.places})
 	}
 	for _, o := range outs {
-		there := ins(o.to)
-		for k, l := range there {
+		for k, l := range ins(o.to) {
 			if l.from == o.from && l.tag == o.tag {
 				w.out[[2]int{o.to, o.tag}] = len(p.Edges)
-				p.Edges = append(p.Edges, plan.Edge{Peer: l.to, Out: true, Slots: l.slots, Index: k, Ins: len(there)})
+				p.Edges = append(p.Edges, plan.Edge{Peer: l.to, Out: true, Slots: s.slots, Index: k, Ins: s.places})
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func rdAllReduce(e ends) *plan.Plan {
 	p.Steps = 1
 	core, levels := pattern.Core(e.n)
 	send, recv := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(0))
-	w := e.wire(p, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
+	w := e.wire(p, rdScratch(e.n), func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
 	if e.rank >= core {
 		p.Ops = join(allReady(),
 			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
@@ -68,22 +68,28 @@ func rdOuts(rank, n int) []link {
 	return outs
 }
 
-// rdIns lists the links that end at a rank. The queue to oneself has two slots: an op reads one and fills the
-// other.
+// rdScratch has a place for each level, the queue to oneself and an extra rank. The queue needs two slots: an op
+// reads one and fills the other.
+func rdScratch(n int) scratch {
+	_, levels := pattern.Core(n)
+	return scratch{places: levels + 2, slots: 2}
+}
+
+// rdIns lists the links that end at a rank.
 func rdIns(rank, n int) []link {
 	core, levels := pattern.Core(n)
 	if rank >= core {
-		return []link{{from: rank - core, to: rank, tag: tagPost, slots: 1}}
+		return []link{{from: rank - core, to: rank, tag: tagPost}}
 	}
 	var ins []link
 	for k := range levels {
-		ins = append(ins, link{from: pattern.Partner(rank, k), to: rank, tag: k, slots: 1})
+		ins = append(ins, link{from: pattern.Partner(rank, k), to: rank, tag: k})
 	}
 	if levels > 0 {
-		ins = append(ins, link{from: rank, to: rank, tag: tagKeep, slots: 2})
+		ins = append(ins, link{from: rank, to: rank, tag: tagKeep})
 	}
 	if rank+core < n {
-		ins = append(ins, link{from: rank + core, to: rank, tag: tagPre, slots: 1})
+		ins = append(ins, link{from: rank + core, to: rank, tag: tagPre})
 	}
 	return ins
 }

@@ -71,27 +71,40 @@ func (h *halving) links(rank int, down, up, pre, post bool) []link {
 	var ins []link
 	if rank >= h.core {
 		if post {
-			ins = append(ins, link{from: rank - h.core, to: rank, tag: tagPost, slots: ringSlots})
+			ins = append(ins, link{from: rank - h.core, to: rank, tag: tagPost})
 		}
 		return ins
 	}
 	for k := range h.levels {
 		peer := h.partner(rank, k)
 		if down {
-			ins = append(ins, link{from: peer, to: rank, tag: k, slots: total(h.kept(rank, k))})
+			ins = append(ins, link{from: peer, to: rank, tag: k})
 		}
 		if up {
-			ins = append(ins, link{from: peer, to: rank, tag: upTo + k, slots: total(h.kept(peer, k))})
+			ins = append(ins, link{from: peer, to: rank, tag: upTo + k})
 		}
 	}
 	if down && h.levels > 1 {
-		// One more than waits there at once, as an op reads one and fills another.
-		ins = append(ins, link{from: rank, to: rank, tag: tagKeep, slots: total(h.kept(rank, 1)) + 1})
+		ins = append(ins, link{from: rank, to: rank, tag: tagKeep})
 	}
 	if pre && h.hasExtra(rank) {
-		ins = append(ins, link{from: rank + h.core, to: rank, tag: tagPre, slots: ringSlots})
+		ins = append(ins, link{from: rank + h.core, to: rank, tag: tagPre})
 	}
 	return ins
+}
+
+// scratch has places for the levels of each phase, the queue to oneself and an extra rank. An edge must hold all
+// chunks of the widest level, as a rank sends them before it reads its partner's; the queue holds half as many,
+// and one more, as an op reads one and fills another. Rank 0 has the most chunks.
+func (h *halving) scratch(both bool) scratch {
+	s := scratch{places: h.levels + 2, slots: 2}
+	if both {
+		s.places += h.levels
+	}
+	if h.levels > 0 {
+		s.slots = max(s.slots, total(h.kept(0, 0)))
+	}
+	return s
 }
 
 // connect wires the phases that the method has.
@@ -116,7 +129,7 @@ func (h *halving) connect(p *plan.Plan, down, up, pre, post bool) {
 			reach(h.rank + h.core)
 		}
 	}
-	h.w = h.wire(p, ins, outs)
+	h.w = h.wire(p, h.scratch(down && up), ins, outs)
 }
 
 // over repeats an op that is a function of the chunk over runs of chunks.

@@ -9,8 +9,8 @@ import (
 // of ranks. Only slots and a rank's own buffers are touched.
 const Ring = "ring"
 
-// ringSlots lets a rank work on one slot while its neighbour fills the other.
-const ringSlots = 2
+// ringScratch: one link ends at a rank, which works on one slot while its neighbour fills the other.
+var ringScratch = scratch{places: 1, slots: 2}
 
 // maxChainParts bounds how finely a chain cuts a buffer so that all its ranks work at once; a guess.
 const maxChainParts = 64
@@ -18,8 +18,8 @@ const maxChainParts = 64
 // ringLinks wires a full ring.
 func (e ends) ringLinks(p *plan.Plan) (in, out func(partial bool) plan.Ref) {
 	next := pattern.Next(e.rank, e.n)
-	w := e.wire(p, func(r int) []link {
-		return []link{{from: pattern.Prev(r, e.n), to: r, slots: ringSlots}}
+	w := e.wire(p, ringScratch, func(r int) []link {
+		return []link{{from: pattern.Prev(r, e.n), to: r}}
 	}, []link{{from: e.rank, to: next}})
 	return func(partial bool) plan.Ref { return w.get(0, partial) },
 		func(partial bool) plan.Ref { return w.put(next, 0, partial) }
@@ -56,10 +56,10 @@ func (e ends) chainLinks(p *plan.Plan, first int) *wiring {
 	if next != first {
 		outs = []link{{from: e.rank, to: next}}
 	}
-	return e.wire(p, func(r int) []link {
+	return e.wire(p, ringScratch, func(r int) []link {
 		if r == first {
 			return nil
 		}
-		return []link{{from: pattern.Prev(r, e.n), to: r, slots: ringSlots}}
+		return []link{{from: pattern.Prev(r, e.n), to: r}}
 	}, outs)
 }

@@ -12,9 +12,6 @@ const Tree = "tree"
 // treeDepth is how many parts each tree works on at once, so that its levels overlap; a guess.
 const treeDepth = 4
 
-// treeSlots lets a rank work on one slot while its neighbour fills the other.
-const treeSlots = 2
-
 const treeParts = pattern.Trees * treeDepth
 
 // tree is a rank's place in both trees. A link up has the sender in its tag, as a parent has two of them.
@@ -43,17 +40,26 @@ func newTree(e ends, p *plan.Plan, root int, up, down bool) *tree {
 			}
 		}
 	}
-	t.w = e.wire(p, func(r int) []link {
+	// Two children and two parents: a rank has children in one tree only, the root one child in each. A rank works
+	// on one slot while its neighbour fills the other.
+	s := scratch{slots: 2}
+	if up {
+		s.places += 2
+	}
+	if down {
+		s.places += pattern.Trees
+	}
+	t.w = e.wire(p, s, func(r int) []link {
 		var ins []link
 		for k := range pattern.Trees {
 			node := pattern.DoubleTree(e.n, root, r, k)
 			for _, c := range node.Children {
 				if up {
-					ins = append(ins, link{from: c, to: r, tag: upTag(k, c), slots: treeSlots})
+					ins = append(ins, link{from: c, to: r, tag: upTag(k, c)})
 				}
 			}
 			if down && node.Parent >= 0 {
-				ins = append(ins, link{from: node.Parent, to: r, tag: downTag(k), slots: treeSlots})
+				ins = append(ins, link{from: node.Parent, to: r, tag: downTag(k)})
 			}
 		}
 		return ins

@@ -38,6 +38,7 @@ enum {
   at_gccl_lowered_coll = offsetof(gccl_lowered, coll),
   at_gccl_lowered_split = offsetof(gccl_lowered, split),
   at_gccl_lowered_eager = offsetof(gccl_lowered, eager),
+  at_gccl_lowered_needs = offsetof(gccl_lowered, needs),
   at_gccl_lowered_nranks = offsetof(gccl_lowered, nranks),
   at_gccl_lowered_rank = offsetof(gccl_lowered, rank),
   at_gccl_lowered_root = offsetof(gccl_lowered, root),
@@ -132,6 +133,8 @@ var (
 	_ [C.at_gccl_lowered_split - unsafe.Offsetof(Lowered{}.Split)]struct{}
 	_ [unsafe.Offsetof(Lowered{}.Eager) - C.at_gccl_lowered_eager]struct{}
 	_ [C.at_gccl_lowered_eager - unsafe.Offsetof(Lowered{}.Eager)]struct{}
+	_ [unsafe.Offsetof(Lowered{}.Needs) - C.at_gccl_lowered_needs]struct{}
+	_ [C.at_gccl_lowered_needs - unsafe.Offsetof(Lowered{}.Needs)]struct{}
 	_ [unsafe.Offsetof(Lowered{}.NRanks) - C.at_gccl_lowered_nranks]struct{}
 	_ [C.at_gccl_lowered_nranks - unsafe.Offsetof(Lowered{}.NRanks)]struct{}
 	_ [unsafe.Offsetof(Lowered{}.Rank) - C.at_gccl_lowered_rank]struct{}
@@ -161,6 +164,10 @@ var (
 	_ [C.GCCL_ALL_PEERS - FlagAllPeers]struct{}
 	_ [FlagFold - C.GCCL_FOLD]struct{}
 	_ [C.GCCL_FOLD - FlagFold]struct{}
+	_ [NeedsSend - C.GCCL_NEEDS_SEND]struct{}
+	_ [C.GCCL_NEEDS_SEND - NeedsSend]struct{}
+	_ [NeedsRecv - C.GCCL_NEEDS_RECV]struct{}
+	_ [C.GCCL_NEEDS_RECV - NeedsRecv]struct{}
 	_ [FlagFinal - C.GCCL_FINAL]struct{}
 	_ [C.GCCL_FINAL - FlagFinal]struct{}
 

@@ -14,6 +14,9 @@ const (
 	FlagAllPeers = 1
 	FlagFold     = 2
 	FlagFinal    = 4
+
+	NeedsSend = 1
+	NeedsRecv = 2
 )
 
 // Affine mirrors gccl_affine.
@@ -56,16 +59,17 @@ type Edge struct {
 
 // Lowered mirrors gccl_lowered, the head of a block. Ops, then edges, follow it in memory.
 type Lowered struct {
-	_                        structs.HostLayout
-	Magic, Version           uint32
-	Size                     uint32 // of the whole block, bytes
-	Coll, Split, Eager, Pad0 uint8
-	NRanks, Rank, Root       int32
-	SendParts, RecvParts     uint32
-	Steps                    uint32
-	NOps, NEdges             uint32
-	Pad1                     uint32
-	Method                   [MethodBytes]byte
+	_                    structs.HostLayout
+	Magic, Version       uint32
+	Size                 uint32 // of the whole block, bytes
+	Coll, Split, Eager   uint8
+	Needs                uint8 // NeedsSend, NeedsRecv
+	NRanks, Rank, Root   int32
+	SendParts, RecvParts uint32
+	Steps                uint32
+	NOps, NEdges         uint32
+	Pad1                 uint32
+	Method               [MethodBytes]byte
 }
 
 // Sizes in bytes.

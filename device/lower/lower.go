@@ -102,7 +102,7 @@ func appendPlan(b []byte, p *plan.Plan) ([]byte, error) {
 	}
 	head := layout.Lowered{
 		Magic: layout.LoweredMagic, Version: layout.LoweredVersion, Size: l.u32("size", Size(p)),
-		Coll: uint8(p.Coll), Split: flag(p.Split), Eager: flag(p.Eager()),
+		Coll: uint8(p.Coll), Split: flag(p.Split), Eager: flag(p.Eager()), Needs: needs(p),
 		NRanks: l.i32("number of ranks", p.NRanks), Rank: l.i32("rank", p.Rank), Root: l.i32("root", p.Root),
 		SendParts: l.u32("send parts", p.SendParts), RecvParts: l.u32("receive parts", p.RecvParts), Steps: l.u32("steps", p.Steps),
 		NOps: l.u32("number of ops", len(p.Ops)), NEdges: uint32(l.u16("number of edges", len(p.Edges))),
@@ -136,6 +136,20 @@ func (l *lowerer) put(b []byte, v any) []byte {
 		_ = l.fail(l.op, "%v", err)
 	}
 	return out
+}
+
+// needs says which of this rank's user buffers peers use: those for which it has ops in case they are out of reach.
+func needs(p *plan.Plan) uint8 {
+	var set uint8
+	for k := range p.Ops {
+		switch p.Ops[k].When {
+		case plan.SendStaged:
+			set |= layout.NeedsSend
+		case plan.RecvStaged:
+			set |= layout.NeedsRecv
+		}
+	}
+	return set
 }
 
 // jumps pairs loops with their ends.

@@ -2,6 +2,7 @@ package lower_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"reflect"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/algo/planner"
+	"github.com/gccl/gccl/device/layout"
 	"github.com/gccl/gccl/device/lower"
 )
 
@@ -142,4 +144,38 @@ func FuzzRaise(f *testing.F) {
 			t.Fatalf("error %v\n%s\n%s", err, p, q)
 		}
 	})
+}
+
+// The executor publishes a user buffer only where the lowered plan says that peers use it.
+func TestNeeds(t *testing.T) {
+	for _, c := range []struct {
+		coll plan.Coll
+		name string
+		rank int
+		want uint8
+	}{
+		{plan.AllReduce, planner.Direct, 1, layout.NeedsSend | layout.NeedsRecv},
+		{plan.Reduce, planner.Direct, 0, layout.NeedsSend | layout.NeedsRecv},
+		{plan.Reduce, planner.Direct, 1, layout.NeedsSend},
+		{plan.Broadcast, planner.Direct, 0, layout.NeedsSend},
+		{plan.Broadcast, planner.Direct, 1, 0},
+		{plan.AllReduce, planner.Eager, 1, 0},
+		{plan.AllReduce, planner.Ring, 1, 0},
+	} {
+		p, err := planner.Make(c.coll, c.name, 4, c.rank, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, err := lower.Lower(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var head layout.Lowered
+		if _, err := binary.Decode(block, binary.NativeEndian, &head); err != nil {
+			t.Fatal(err)
+		}
+		if head.Needs != c.want {
+			t.Errorf("%s %s rank %d needs %d, want %d", c.coll, c.name, c.rank, head.Needs, c.want)
+		}
+	}
 }

@@ -58,6 +58,9 @@ func Raise(block []byte) (*plan.Plan, error) {
 	if flag(p.Eager()) != head.Eager {
 		return nil, l.fail(-1, "the eager flag is %d", head.Eager)
 	}
+	if needs(p) != head.Needs {
+		return nil, l.fail(-1, "the needs are %d, those of its ops %d", head.Needs, needs(p))
+	}
 	return p, nil
 }
 
