@@ -80,7 +80,8 @@ struct ncclComm {
   _Atomic(uint32_t) state;       /* enum gccl_comm_state */
   uint64_t core;                 /* the core's handle of this communicator (table index and generation) */
   int32_t rank, nranks, device;
-  uint8_t blocking, check, deterministic, pad0;
+  uint8_t blocking, check, deterministic;
+  uint8_t one_process;           /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */
   _Atomic(uint32_t) abort;       /* non-zero ends every wait of this communicator in this process */
@@ -107,7 +108,6 @@ struct ncclComm {
   uint64_t seq;                  /* last operation number used; whoever is being served owns it */
   uint64_t done_seen;            /* all peers have finished operations up to this; same owner */
   uint64_t staged_seq;           /* last operation in which this rank's stage or out was used; same owner */
-  uint64_t *edge_sent, *edge_consumed, *edge_seen, *edge_credit; /* nranks each: data signalled to, credits given to, data waited for, credits used of peer; same owner */
   uint64_t *p2p_sent, *p2p_received;   /* nranks each: last message number to and from peer; same owner */
   uint64_t *signals_sent, *signals_waited; /* nranks each: one-sided signals; same owner */
 
@@ -117,7 +117,8 @@ struct ncclComm {
 
   gccl_counters count;
   void *worker;                  /* host stream on which a nonblocking communicator works; front's */
-  struct ncclComm *next_in_group;/* front's thread-local group list */
+  void *exec;                    /* the front's executor state of this communicator */
+  uint64_t p2p_owner;            /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
 
 #endif

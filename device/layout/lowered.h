@@ -39,6 +39,8 @@ typedef struct {
 enum { GCCL_MAX_REFS = 4 };        /* sources or destinations of one op; each may be a set */
 enum { GCCL_ALL_PEERS = 1 };       /* gccl_lop.flags: a step wait is about all other ranks */
 enum { GCCL_FOLD = 2, GCCL_FINAL = 4 };
+/* gccl_lowered.needs: the plan has an op for SendStaged, for RecvStaged. */
+enum { GCCL_NEEDS_SEND = 1, GCCL_NEEDS_RECV = 2 };
 
 typedef struct {
   uint8_t kind, when, sync, flags;
@@ -63,7 +65,8 @@ typedef struct {
 typedef struct {
   uint32_t magic, version;
   uint32_t size;               /* of the whole block, bytes */
-  uint8_t coll, split, eager, pad0;
+  uint8_t coll, split, eager;
+  uint8_t needs;               /* GCCL_NEEDS_*: peers read this rank's send buffer, write its receive buffer */
   int32_t nranks, rank, root;
   uint32_t send_parts, recv_parts;
   uint32_t steps;

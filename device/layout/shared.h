@@ -18,10 +18,11 @@ enum { GCCL_LINE = 64, GCCL_STEP_BITS = 24 };
 
 /* Where a user buffer is, as its owner tells its peers. */
 enum gccl_ref_kind {
-  GCCL_BUF_NONE = 0,  /* no buffer (a rank that has none in this call), or not reachable: pieces pass through scratch */
+  GCCL_BUF_NONE = 0,  /* nobody but the owner touches it in this call */
   GCCL_BUF_ARENA = 1, /* addr is an offset in the owner process's arena */
   GCCL_BUF_LOCAL = 2, /* addr is an address in the owner's process: reachable for ranks of that process */
-  GCCL_BUF_INLINE = 3 /* the record itself carries the bytes */
+  GCCL_BUF_INLINE = 3, /* the record itself carries the bytes */
+  GCCL_BUF_STAGED = 4  /* peers need it and cannot reach it: its pieces pass through scratch */
 };
 
 /* The operation record: what differs from rank to rank in one operation, published by its owner once per
@@ -56,12 +57,17 @@ typedef struct {
   uint8_t kind, pad[27];
 } gccl_post;
 
-/* Sync words of the edges towards this rank, written by the peer with that index. */
+/* Sync words of an in-edge of this rank, by Edge.Index. Values are seq << GCCL_STEP_BITS | n: n counts within the
+ * operation, so that no count outlives it and another plan may give the edge to another peer. A sender writes
+ * only after it has seen this rank's record of the operation. */
 typedef struct {
-  uint64_t data;       /* chunks that the peer has put into this rank's slots */
-  uint64_t credit;     /* chunks of this rank that the peer has consumed */
-  unsigned char pad[48];
+  uint64_t data;       /* sender: chunks put into the slots */
+  unsigned char pad0[56];
+  uint64_t credit;     /* this rank: chunks consumed; polled by the sender */
+  unsigned char pad1[56];
 } gccl_edge_words;
+
+enum { GCCL_MAX_EDGES = 16 };
 
 /* The head of a rank's area. */
 typedef struct {
@@ -85,7 +91,7 @@ typedef struct {
   uint64_t records;            /* GCCL_RECORDS × gccl_record */
   uint64_t send_posts;         /* nranks × gccl_post */
   uint64_t recv_posts;         /* nranks × gccl_post */
-  uint64_t edges;              /* nranks × gccl_edge_words */
+  uint64_t edges;              /* GCCL_MAX_EDGES × gccl_edge_words */
   uint64_t eager, eager_bytes; /* GCCL_RECORDS × eager_bytes */
   uint64_t stage, stage_bytes; /* pieces of the send buffer; also the slots of edges */
   uint64_t out, out_bytes;     /* the computed piece of a round */
@@ -105,7 +111,7 @@ static inline void gccl_geometry_init(gccl_geometry *g, uint32_t nranks, uint64_
   g->records = at, at += GCCL_RECORDS * sizeof(gccl_record);
   g->send_posts = at, at += (uint64_t)nranks * sizeof(gccl_post);
   g->recv_posts = at, at += (uint64_t)nranks * sizeof(gccl_post);
-  g->edges = at, at += (uint64_t)nranks * sizeof(gccl_edge_words);
+  g->edges = at, at += GCCL_MAX_EDGES * sizeof(gccl_edge_words);
   g->signals = at, at += (uint64_t)nranks * GCCL_LINE;
   at = gccl_align(at, 4096);
   g->eager = at, at += GCCL_RECORDS * g->eager_bytes;
@@ -118,7 +124,7 @@ static inline void gccl_geometry_init(gccl_geometry *g, uint32_t nranks, uint64_
 
 GCCL_LAYOUT_ASSERT(sizeof(gccl_record) == 128 && offsetof(gccl_record, count) == 64, "gccl_record");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_post) == 64, "gccl_post");
-GCCL_LAYOUT_ASSERT(sizeof(gccl_edge_words) == 64, "gccl_edge_words");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_edge_words) == 128, "gccl_edge_words");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_area) == 256 && offsetof(gccl_area, progress) == 64, "gccl_area");
 
 #endif

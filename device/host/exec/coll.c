@@ -1,0 +1,485 @@
+/* The interpreter of lowered plans: one collective of one rank.
+ *
+ * An operation runs its plan's ops once per round. What a reference means is decided by the operation records: a peer's
+ * buffer is its window or its memory where that can be reached, and a piece in scratch where not. Guards at the start
+ * make sure that nothing of an earlier operation is overwritten that a slower peer still reads.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec.h"
+
+enum { PH_GUARD, PH_EDGES, PH_RUN };
+enum { INLINE_MAX = sizeof(((gccl_record *)0)->u.data) };
+
+/* From this many bytes per destination a result is streamed past the caches: it would evict what is read next. */
+enum { STREAM_BYTES = 1 << 20 };
+
+typedef struct {
+  gccl_reduce_src *src;
+  gccl_reduce_dst *dst;
+  uint32_t sent[GCCL_MAX_EDGES], waited[GCCL_MAX_EDGES], consumed[GCCL_MAX_EDGES];
+} scratch;
+
+static scratch *scratch_of(struct ncclComm *c) {
+  if (!c->exec) {
+    size_t n = (size_t)c->nranks + GCCL_MAX_REFS;
+    char *m = calloc(1, sizeof(scratch) + n * (sizeof(gccl_reduce_src) + sizeof(gccl_reduce_dst)));
+    if (!m) return NULL;
+    scratch *s = (scratch *)m;
+    s->src = (gccl_reduce_src *)(m + sizeof(scratch));
+    s->dst = (gccl_reduce_dst *)(s->src + n);
+    c->exec = s;
+  }
+  return c->exec;
+}
+
+static inline int64_t at(const gccl_affine *a, uint32_t i, uint32_t j) {
+  int64_t v = a->base + (int64_t)a->i * i + (int64_t)a->j * j;
+  if (a->mod > 0 && (v >= a->mod || v < 0)) {
+    v %= a->mod;
+    if (v < 0) v += a->mod;
+  }
+  return v;
+}
+
+/* What all ranks must agree on: mixed so that one differing field changes the hash. */
+static uint32_t call_hash(const gccl_op *x) {
+  uint64_t h = (uint64_t)x->coll | (uint64_t)x->dtype << 8 | (uint64_t)x->red << 16 | (uint64_t)x->cls << 24 |
+               (uint64_t)(uint32_t)x->root << 32;
+  h ^= x->count * 0x9e3779b97f4a7c15ull;
+  h *= 0xff51afd7ed558ccdull;
+  return (uint32_t)(h >> 32) | 1u;
+}
+
+uint8_t gccl_reach(const struct ncclComm *c, const void *ptr, uint64_t bytes, uint64_t *addr) {
+  uint64_t p = (uint64_t)(uintptr_t)ptr, base = (uint64_t)(uintptr_t)c->arena;
+  *addr = p;
+  if (c->one_process) return GCCL_BUF_LOCAL;
+  if (base && p >= base && p - base < c->arena_size && bytes <= c->arena_size - (p - base)) {
+    *addr = p - base;
+    return GCCL_BUF_ARENA;
+  }
+  return GCCL_BUF_STAGED;
+}
+
+static inline char *reached(const struct ncclComm *c, int q, uint8_t kind, uint64_t addr) {
+  return kind == GCCL_BUF_ARENA ? c->peers[q].arena + addr : (char *)(uintptr_t)addr;
+}
+
+int gccl_coll_begin(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  const gccl_lowered *p = x->plan;
+  if (!scratch_of(c)) {
+    gccl_comm_latch(c, GCCL_RC_SYSTEM, "rank %d of %d: out of memory for the executor", c->rank, c->nranks);
+    return GCCL_RC_SYSTEM;
+  }
+  x->seq = ++c->seq;
+  x->esize = (uint32_t)gccl_dtype_size(x->dtype);
+  x->asize = (uint32_t)gccl_acc_size(x->dtype);
+  x->hash = call_hash(x);
+  x->phase = PH_GUARD;
+  x->pc = x->i = x->round = 0;
+  x->rounds = 1;
+  x->at = 0;
+  x->published = x->staged_any = 0;
+  x->div = 0;
+  x->scaled = 0;
+  x->fold = x->red <= GCCL_RED_MIN ? x->red : GCCL_RED_SUM;
+  if (x->red == GCCL_RED_AVG) {
+    if (x->dtype <= 5)
+      x->div = (uint64_t)c->nranks;
+    else {
+      x->scaled = 1;
+      if (x->dtype == 8)
+        x->scale.f64 = 1.0 / c->nranks;
+      else
+        x->scale.f32 = 1.0f / (float)c->nranks;
+    }
+  } else if (x->red == GCCL_RED_USER) {
+    x->scaled = 1;
+  }
+
+  uint64_t line = GCCL_LINE / x->esize;
+  if (!p->split)
+    x->part = x->count;
+  else if (p->recv_parts == 1)
+    x->part = x->count;
+  else
+    x->part = p->eager ? (x->count + p->recv_parts - 1) / p->recv_parts
+                       : gccl_align((x->count + p->recv_parts - 1) / p->recv_parts, line);
+  x->piece = x->part;
+  x->send_kind = x->recv_kind = GCCL_BUF_NONE;
+  if (p->eager) {
+    uint64_t bytes = x->part * p->send_parts * x->esize;
+    if (bytes > c->geo.eager_bytes && bytes > INLINE_MAX) {
+      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: %llu bytes do not fit an eager slot of %llu", c->rank,
+                      (unsigned long long)bytes, (unsigned long long)c->geo.eager_bytes);
+      return GCCL_RC_INTERNAL;
+    }
+    if (bytes <= INLINE_MAX) x->send_kind = GCCL_BUF_INLINE;
+  } else if (p->nedges) {
+    const gccl_edge *e = gccl_lowered_edges(p);
+    uint64_t slot = c->geo.stage_bytes / ((uint64_t)e->ins * e->slots) / GCCL_LINE * GCCL_LINE;
+    x->piece = slot / (x->asize > x->esize ? x->asize : x->esize);
+    x->rounds = x->part ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
+    scratch *s = c->exec;
+    memset(s->sent, 0, sizeof s->sent);
+    memset(s->waited, 0, sizeof s->waited);
+    memset(s->consumed, 0, sizeof s->consumed);
+  } else {
+    /* Until the peers' records say that everything can be reached, pieces are what scratch holds. */
+    uint64_t stage = c->geo.stage_bytes / p->send_parts / GCCL_LINE * GCCL_LINE, out = c->geo.out_bytes;
+    x->piece = (stage < out ? stage : out) / x->esize / line * line;
+    if (x->piece == 0) x->piece = (stage < out ? stage : out) / x->esize;
+  }
+  return 0;
+}
+
+static uint64_t len_of(const gccl_op *x, int64_t chunk) {
+  uint64_t n = x->part;
+  if (x->plan->split) {
+    uint64_t off = x->part * (uint64_t)chunk;
+    n = off >= x->count ? 0 : x->count - off;
+    if (n > x->part) n = x->part;
+  }
+  uint64_t from = (uint64_t)x->round * x->piece;
+  n = from >= n ? 0 : n - from;
+  return n < x->piece ? n : x->piece;
+}
+
+static inline uint64_t offset_of(const gccl_op *x, int64_t chunk) {
+  return (x->part * (uint64_t)chunk + (uint64_t)x->round * x->piece) * x->esize;
+}
+
+static char *slot_of(const gccl_op *x, unsigned edge, int out) {
+  struct ncclComm *c = x->comm;
+  const scratch *s = c->exec;
+  const gccl_edge *e = gccl_lowered_edges(x->plan) + edge;
+  uint64_t slot = c->geo.stage_bytes / ((uint64_t)e->ins * e->slots) / GCCL_LINE * GCCL_LINE;
+  uint32_t k = out ? s->sent[edge] : s->consumed[edge];
+  char *area = out ? c->peers[e->peer].area : c->self.area;
+  return area + c->geo.stage + ((uint64_t)e->index * e->slots + k % e->slots) * slot;
+}
+
+static char *eager_of(const gccl_op *x, int q, int64_t chunk) {
+  struct ncclComm *c = x->comm;
+  uint64_t off = x->part * (uint64_t)chunk * x->esize;
+  if (x->send_kind == GCCL_BUF_INLINE) return (char *)gccl_record_of(c, q, x->seq)->u.data + off;
+  return c->peers[q].area + c->geo.eager + (x->seq & (GCCL_RECORDS - 1)) * c->geo.eager_bytes + off;
+}
+
+static char *stage_of(const gccl_op *x, int q, int64_t chunk) {
+  return x->comm->peers[q].area + x->comm->geo.stage + (uint64_t)chunk * x->piece * x->esize;
+}
+
+static const char *source(const gccl_op *x, const gccl_ref *r, int q, int64_t chunk) {
+  struct ncclComm *c = x->comm;
+  switch (r->space) {
+  case GCCL_SEND: {
+    if (q == c->rank) return (const char *)x->send + offset_of(x, chunk);
+    const gccl_record *rec = gccl_record_of(c, q, x->seq);
+    if (rec->send_kind == GCCL_BUF_STAGED) return stage_of(x, q, chunk);
+    return reached(c, q, rec->send_kind, rec->u.buf.send) + offset_of(x, chunk);
+  }
+  case GCCL_RECV:
+    if (q == c->rank) return (const char *)x->recv + offset_of(x, chunk);
+    return reached(c, q, gccl_record_of(c, q, x->seq)->recv_kind, gccl_record_of(c, q, x->seq)->u.buf.recv) + offset_of(x, chunk);
+  case GCCL_STAGE: return stage_of(x, q, chunk);
+  case GCCL_OUT: return c->peers[q].area + c->geo.out;
+  case GCCL_EAGER: return eager_of(x, q, chunk);
+  default: return slot_of(x, r->edge, 0);
+  }
+}
+
+static void run_reduce(gccl_op *x, const gccl_lop *op) {
+  struct ncclComm *c = x->comm;
+  scratch *s = c->exec;
+  uint64_t n = len_of(x, at(&op->dst[0].chunk, x->i, 0));
+  if (n == 0) return;
+  int nsrc = 0, ndst = 0, convert = 0, out_used = 0;
+  int fold = op->flags & GCCL_FOLD;
+  for (unsigned k = 0; k < op->nsrc; k++) {
+    const gccl_ref *r = &op->src[k];
+    for (uint32_t j = 0; j < r->count; j++) {
+      int q = (int)at(&r->rank, x->i, j);
+      gccl_reduce_src *d = &s->src[nsrc++];
+      d->ptr = source(x, r, q, at(&r->chunk, x->i, j));
+      d->partial = r->partial;
+      d->scaled = 0;
+      convert |= r->partial;
+      if (fold && x->scaled && !r->partial && r->space != GCCL_SLOT) {
+        d->scaled = 1;
+        if (q == c->rank || x->red == GCCL_RED_AVG)
+          d->scale = x->scale;
+        else
+          d->scale.u64 = gccl_record_of(c, q, x->seq)->scale;
+      }
+    }
+  }
+  for (unsigned k = 0; k < op->ndst; k++) {
+    const gccl_ref *r = &op->dst[k];
+    for (uint32_t j = 0; j < r->count; j++) {
+      int q = (int)at(&r->rank, x->i, j);
+      int64_t chunk = at(&r->chunk, x->i, j);
+      gccl_reduce_dst *d = &s->dst[ndst];
+      d->partial = r->partial;
+      convert |= r->partial;
+      d->stream = n * x->esize >= STREAM_BYTES;
+      switch (r->space) {
+      case GCCL_RECV: {
+        if (q == c->rank) {
+          d->ptr = (char *)x->recv + offset_of(x, chunk);
+          break;
+        }
+        const gccl_record *rec = gccl_record_of(c, q, x->seq);
+        if (rec->recv_kind == GCCL_BUF_STAGED) {
+          if (out_used) continue;
+          out_used = 1;
+          d->ptr = c->self.area + c->geo.out;
+          d->stream = 0;
+        } else {
+          d->ptr = reached(c, q, rec->recv_kind, rec->u.buf.recv) + offset_of(x, chunk);
+        }
+        break;
+      }
+      case GCCL_STAGE: d->ptr = stage_of(x, q, chunk); d->stream = 0; break;
+      case GCCL_OUT: d->ptr = c->self.area + c->geo.out; d->stream = 0; break;
+      case GCCL_EAGER: d->ptr = eager_of(x, q, chunk); break;
+      default: d->ptr = slot_of(x, r->edge, 1); d->stream = 0; break;
+      }
+      ndst++;
+    }
+  }
+  if (!fold && !convert) {
+    for (int k = 0; k < ndst; k++)
+      if (s->dst[k].ptr != s->src[0].ptr) gccl_copy(c->simd, s->dst[k].ptr, s->src[0].ptr, n * x->esize, s->dst[k].stream);
+    return;
+  }
+  gccl_reduce(c->simd, x->dtype, x->fold, s->dst, ndst, s->src, nsrc, n, op->flags & GCCL_FINAL ? x->div : 0);
+}
+
+static void publish(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  gccl_record *r = gccl_record_of(c, c->rank, x->seq);
+  const gccl_lowered *p = x->plan;
+  if (!p->eager) {
+    uint64_t send = 0, recv = 0;
+    if (p->needs & GCCL_NEEDS_SEND) x->send_kind = gccl_reach(c, x->send, x->part * p->send_parts * x->esize, &send);
+    if (p->needs & GCCL_NEEDS_RECV) x->recv_kind = gccl_reach(c, x->recv, x->part * p->recv_parts * x->esize, &recv);
+    r->u.buf.send = send;
+    r->u.buf.recv = recv;
+    x->staged_any |= x->send_kind == GCCL_BUF_STAGED || x->recv_kind == GCCL_BUF_STAGED;
+  }
+  r->hash = x->hash;
+  r->send_kind = x->send_kind;
+  r->recv_kind = x->recv_kind;
+  r->scaled = x->scaled;
+  r->count = x->count;
+  r->coll = x->coll;
+  r->dtype = x->dtype;
+  r->op = x->red;
+  r->cls = x->cls;
+  r->root = x->root;
+  r->scale = x->scale.u64;
+  gccl_store(&r->seq, x->seq); /* acquired in record_seen */
+  x->published = 1;
+  gccl_wake(c);
+}
+
+static const char *const coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce",
+                                         "all-to-all", "gather", "scatter", "send/recv"};
+static const char *const type_names[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
+                                         "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+static const char *const red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
+
+static int mismatch(const gccl_op *x, int q, const gccl_record *r) {
+  struct ncclComm *c = x->comm;
+  gccl_comm_latch(c, GCCL_RC_USAGE,
+                  "ranks disagree on operation %llu: rank %d calls %s of %llu %s (op %s, root %d), rank %d calls %s of %llu %s (op "
+                  "%s, root %d): every rank must issue the same calls in the same order",
+                  (unsigned long long)x->seq, c->rank, coll_names[x->coll], (unsigned long long)x->count,
+                  type_names[x->dtype], red_names[x->red], x->root, q, r->coll < 9 ? coll_names[r->coll] : "?",
+                  (unsigned long long)r->count, r->dtype < 12 ? type_names[r->dtype] : "?",
+                  r->op < 6 ? red_names[r->op] : "?", r->root);
+  return GCCL_RC_USAGE;
+}
+
+/* GCCL_DONE once rank q's record of this operation is visible. */
+static inline int record_seen(gccl_op *x, int q) {
+  const gccl_record *r = gccl_record_of(x->comm, q, x->seq);
+  if (gccl_load(&r->seq) != x->seq) return GCCL_BLOCKED;
+  if (__builtin_expect(r->hash != x->hash, 0)) return mismatch(x, q, r);
+  x->staged_any |= r->send_kind == GCCL_BUF_STAGED || r->recv_kind == GCCL_BUF_STAGED;
+  return GCCL_DONE;
+}
+
+static inline int step_reached(gccl_op *x, int q, uint32_t step) {
+  if (step <= 1) return record_seen(x, q);
+  return gccl_load(&gccl_area_of(x->comm, q)->progress) >= (x->seq << GCCL_STEP_BITS | step) ? GCCL_DONE : GCCL_BLOCKED;
+}
+
+static int wait_step(gccl_op *x, const gccl_lop *op) {
+  struct ncclComm *c = x->comm;
+  uint32_t step = x->round * x->plan->steps + op->step;
+  if (!(op->flags & GCCL_ALL_PEERS)) {
+    int q = (int)at(&op->peer, x->i, 0), r = q == c->rank ? GCCL_DONE : step_reached(x, q, step);
+    x->blocked_on = q;
+    return r;
+  }
+  for (; x->at < c->nranks; x->at++) {
+    if (x->at == c->rank) continue;
+    int r = step_reached(x, x->at, step);
+    if (r != GCCL_DONE) {
+      x->blocked_on = x->at;
+      return r;
+    }
+  }
+  x->at = 0;
+  if (step == 1 && !x->plan->eager && !x->plan->nedges) { /* all records are known: so is the number of rounds */
+    if (!x->staged_any) x->piece = x->part;
+    x->rounds = x->piece ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
+    if (x->rounds == 0) x->rounds = 1;
+    if (x->staged_any) c->staged_seq = x->seq;
+  }
+  return GCCL_DONE;
+}
+
+static gccl_edge_words *words_of(const gccl_op *x, const gccl_edge *e) {
+  struct ncclComm *c = x->comm;
+  return (gccl_edge_words *)((e->out ? c->peers[e->peer].area : c->self.area) + c->geo.edges) + e->index;
+}
+
+static int wait_edge(gccl_op *x, const gccl_lop *op) {
+  scratch *s = x->comm->exec;
+  const gccl_edge *e = gccl_lowered_edges(x->plan) + op->edge;
+  gccl_edge_words *w = words_of(x, e);
+  x->blocked_on = e->peer;
+  if (op->sync == GCCL_SYNC_DATA) {
+    if (gccl_load(&w->data) < (x->seq << GCCL_STEP_BITS | (s->waited[op->edge] + 1))) return GCCL_BLOCKED;
+    s->waited[op->edge]++;
+    return GCCL_DONE;
+  }
+  uint32_t sent = s->sent[op->edge];
+  if (sent < e->slots) return GCCL_DONE;
+  return gccl_load(&w->credit) >= (x->seq << GCCL_STEP_BITS | (sent + 1 - e->slots)) ? GCCL_DONE : GCCL_BLOCKED;
+}
+
+static void signal_op(gccl_op *x, const gccl_lop *op) {
+  struct ncclComm *c = x->comm;
+  if (op->sync == GCCL_SYNC_STEP) {
+    uint32_t step = x->round * x->plan->steps + op->step;
+    if (!x->published) publish(x);
+    if (step > 1) {
+      gccl_store(&((gccl_area *)c->self.area)->progress, x->seq << GCCL_STEP_BITS | step);
+      gccl_wake(c);
+    }
+    return;
+  }
+  scratch *s = c->exec;
+  const gccl_edge *e = gccl_lowered_edges(x->plan) + op->edge;
+  gccl_edge_words *w = words_of(x, e);
+  if (op->sync == GCCL_SYNC_DATA)
+    gccl_store(&w->data, x->seq << GCCL_STEP_BITS | ++s->sent[op->edge]);
+  else
+    gccl_store(&w->credit, x->seq << GCCL_STEP_BITS | ++s->consumed[op->edge]);
+  gccl_wake(c);
+}
+
+/* All peers must have finished operation `need` before this rank reuses its record slot or its scratch. */
+static int guard(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  uint64_t need = x->seq > GCCL_RECORDS ? x->seq - GCCL_RECORDS : 0;
+  if (!x->plan->eager && c->staged_seq > need) need = c->staged_seq;
+  if (c->done_seen >= need) return GCCL_DONE;
+  uint64_t least = UINT64_MAX;
+  for (int q = 0; q < c->nranks; q++) {
+    if (q == c->rank) continue;
+    uint64_t p = gccl_load(&gccl_area_of(c, q)->progress) >> GCCL_STEP_BITS;
+    if (p < need + 1) {
+      x->blocked_on = q;
+      return GCCL_BLOCKED;
+    }
+    if (p - 1 < least) least = p - 1;
+  }
+  c->done_seen = least;
+  return GCCL_DONE;
+}
+
+static int edges_ready(gccl_op *x) {
+  const gccl_edge *e = gccl_lowered_edges(x->plan);
+  for (; x->at < (int)x->plan->nedges; x->at++) {
+    int r = record_seen(x, e[x->at].peer);
+    x->blocked_on = e[x->at].peer;
+    if (r != GCCL_DONE) return r;
+  }
+  x->at = 0;
+  x->comm->staged_seq = x->seq;
+  return GCCL_DONE;
+}
+
+static inline int applies(const gccl_op *x, const gccl_lop *op) {
+  if (op->when == GCCL_ALWAYS) return 1;
+  uint64_t addr;
+  if (op->when == GCCL_SEND_STAGED)
+    return gccl_reach(x->comm, x->send, x->part * x->plan->send_parts * x->esize, &addr) == GCCL_BUF_STAGED;
+  return x->recv_kind == GCCL_BUF_STAGED;
+}
+
+int gccl_coll_step(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  const gccl_lowered *p = x->plan;
+  const gccl_lop *ops = gccl_lowered_ops(p);
+  int r;
+  if (x->phase == PH_GUARD) {
+    if ((r = guard(x)) != GCCL_DONE) return r;
+    x->phase = PH_RUN;
+    if (p->nedges) {
+      publish(x);
+      x->phase = PH_EDGES;
+    }
+  }
+  if (x->phase == PH_EDGES) {
+    if ((r = edges_ready(x)) != GCCL_DONE) return r;
+    x->phase = PH_RUN;
+  }
+  for (;;) {
+    if (x->pc == p->nops) {
+      if (++x->round >= x->rounds) break;
+      x->pc = 0;
+    }
+    const gccl_lop *op = &ops[x->pc];
+    switch (op->kind) {
+    case GCCL_OP_REDUCE:
+      if (applies(x, op)) run_reduce(x, op);
+      break;
+    case GCCL_OP_SIGNAL:
+      if (applies(x, op)) signal_op(x, op);
+      break;
+    case GCCL_OP_WAIT:
+      if (!applies(x, op)) break;
+      r = op->sync == GCCL_SYNC_STEP ? wait_step(x, op) : wait_edge(x, op);
+      if (r != GCCL_DONE) return r;
+      x->moved = 1;
+      break;
+    case GCCL_OP_LOOP:
+      x->i = 0;
+      if (op->n == 0) x->pc = op->jump;
+      break;
+    case GCCL_OP_END:
+      if (++x->i < ops[op->jump].n)
+        x->pc = op->jump;
+      else
+        x->i = 0;
+      break;
+    default:
+      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: plan %s has an operation that the host executor cannot run (kind %d)",
+                      c->rank, p->method, op->kind);
+      return GCCL_RC_INTERNAL;
+    }
+    x->pc++;
+  }
+  gccl_store(&((gccl_area *)c->self.area)->progress, (x->seq + 1) << GCCL_STEP_BITS);
+  gccl_wake(c);
+  return GCCL_DONE;
+}

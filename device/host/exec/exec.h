@@ -1,0 +1,96 @@
+/* The host executor: runs lowered plans, messages and one-sided operations on ordinary memory.
+ *
+ * Every operation is a state machine (gccl_op): step() runs it until it must wait for a peer and then returns, so that one
+ * thread can drive the ranks of many communicators at once (gccl_drive). Nothing here knows Go, streams or groups; it
+ * touches struct ncclComm and the shared areas only. Not thread safe per communicator: whoever is being served by the
+ * issue order owns it (capi/front/order.c).
+ */
+#ifndef GCCL_HOST_EXEC_H
+#define GCCL_HOST_EXEC_H
+
+#include "../../layout/comm.h"
+#include "../reduce/reduce.h"
+
+/* Results of step and drive. Errors are ncclResult_t values and are latched in the communicator before they return. */
+enum { GCCL_DONE = 0, GCCL_BLOCKED = -1 };
+enum { GCCL_RC_SYSTEM = 2, GCCL_RC_INTERNAL = 3, GCCL_RC_ARGUMENT = 4, GCCL_RC_USAGE = 5, GCCL_RC_REMOTE = 6, GCCL_RC_TIMEOUT = 8 };
+
+enum gccl_op_kind { GCCL_DO_COLL, GCCL_DO_SEND, GCCL_DO_RECV, GCCL_DO_COPY, GCCL_DO_PUT, GCCL_DO_WAIT_SIGNAL };
+
+/* Operators as the executor knows them; user operators are GCCL_RED_USER. */
+enum { GCCL_RED_SUM, GCCL_RED_PROD, GCCL_RED_MAX, GCCL_RED_MIN, GCCL_RED_AVG, GCCL_RED_USER };
+
+typedef struct gccl_op {
+  /* Arguments, filled by the caller. */
+  struct ncclComm *comm;
+  uint8_t kind, coll, dtype, red, cls;
+  uint8_t device_scalar;         /* scale is read from *scalar when the operation starts */
+  uint8_t signal;                /* PUT: raise the peer's signal word behind the data */
+  uint8_t wants_ticket;          /* see capi/front/order.c */
+  int32_t root;                  /* collectives; peer of messages and one-sided operations */
+  const void *send;
+  void *recv;
+  uint64_t count;                /* elements; WAIT_SIGNAL: signals to consume */
+  gccl_scalar scale;             /* GCCL_RED_USER: this rank's factor */
+  const void *scalar;
+  const gccl_lowered *plan;      /* collectives */
+  uint64_t ticket;
+
+  /* State. */
+  uint8_t phase, send_kind, recv_kind, scaled, fold;
+  uint8_t staged_any;            /* some rank's buffers pass through scratch: rounds are cut into pieces */
+  uint8_t published, moved;
+  uint32_t pc, i, round, rounds;
+  int32_t at, blocked_on;        /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
+  uint64_t seq, part, piece, div, done;
+  uint32_t hash, esize, asize;
+} gccl_op;
+
+/* Starts op: to be called once, when it is the turn of op in its communicator. */
+int gccl_op_begin(gccl_op *op);
+/* Runs until the op is done, must wait, or fails. */
+int gccl_op_step(gccl_op *op);
+/* True if the bytes at ptr can be read and written by every rank of comm; kind and addr as for a record. */
+uint8_t gccl_reach(const struct ncclComm *comm, const void *ptr, uint64_t bytes, uint64_t *addr);
+
+/* Latches the first cause of a communicator's failure and ends all its waits in this process. Any thread. */
+void gccl_comm_latch(struct ncclComm *comm, int32_t rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* wait.c */
+typedef struct { uint64_t since, spins; uint32_t naps; } gccl_idle;
+void gccl_idle_reset(gccl_idle *);
+/* Waits a little because nothing moved: spin, then yield, then sleep on comm's futex word until a peer signals. recheck is
+ * called once the sleeper is visible to its peers and says whether something moved after all. */
+void gccl_idle_wait(gccl_idle *, struct ncclComm *comm, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns);
+void gccl_wake_slow(struct ncclComm *comm);
+void gccl_wake_self(struct ncclComm *comm);   /* wakes this rank's own sleeper; any thread */
+void gccl_wait_init(void);                    /* once per process: registers for expedited membarrier */
+uint64_t gccl_now_ns(void);
+
+/* To be called after a release store that a peer may sleep on. The sleeper's membarrier orders that store before this load. */
+static inline void gccl_wake(struct ncclComm *comm) {
+  atomic_signal_fence(memory_order_seq_cst);
+  if (__builtin_expect(atomic_load_explicit(comm->sleepers, memory_order_relaxed) != 0, 0)) gccl_wake_slow(comm);
+}
+
+static inline uint64_t gccl_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+static inline void gccl_store(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+static inline gccl_area *gccl_area_of(const struct ncclComm *c, int q) { return (gccl_area *)c->peers[q].area; }
+static inline gccl_record *gccl_record_of(const struct ncclComm *c, int q, uint64_t seq) {
+  return (gccl_record *)(c->peers[q].area + c->geo.records) + (seq & (GCCL_RECORDS - 1));
+}
+static inline void gccl_relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/* Executors of the kinds, used by gccl_op_begin and gccl_op_step. */
+int gccl_coll_begin(gccl_op *op);
+int gccl_coll_step(gccl_op *op);
+int gccl_message_step(gccl_op *op);
+int gccl_onesided_step(gccl_op *op);
+
+#endif
