@@ -88,6 +88,15 @@ int conf_rc_any(int rank, ncclResult_t got, const char* call, int n, ...) {
   return conf_fail(rank, "%s: want %s, got %d; last error \"%s\"", call, list, got, ncclGetLastError(NULL));
 }
 
+int conf_await(int word, long long value, double seconds) {
+  double end = conf_now() + seconds;
+  while (atomic_load(&W->note[word]) < value) {
+    if (conf_now() > end) return 0;
+    conf_sleep(0.001);
+  }
+  return 1;
+}
+
 double conf_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -29,6 +29,9 @@ struct conf_world {
   ncclUniqueId id[CONF_MAX_IDS];
   uint64_t hash[CONF_MAX_HASHES][CONF_MAX_RANKS];
   atomic_llong note[64];                  /* free words for a test's ranks to talk through */
+  _Atomic double when;                    /* a moment that the ranks measure from */
+  pid_t pid[CONF_MAX_RANKS];              /* of the rank's process, LAUNCH_PROCS only */
+  atomic_int doomed[CONF_MAX_RANKS];      /* the process of this rank is meant to die by a signal */
 };
 extern struct conf_world* W;
 
@@ -69,6 +72,8 @@ int conf_rc_any(int rank, ncclResult_t got, const char* call, int n, ...);
 #define TRUE(rank, cond) conf_true(rank, (cond) != 0, #cond, __FILE__, __LINE__)
 
 void conf_barrier(const struct team*);
+/* Polls until note[word] is at least value; returns 0 when seconds are over. */
+int conf_await(int word, long long value, double seconds);
 double conf_now(void); /* seconds, monotonic */
 void conf_sleep(double seconds);
 uint64_t conf_rand(uint64_t* state); /* splitmix64 */

@@ -69,6 +69,7 @@ static void supervise(pid_t* pid, int n, double limit) {
       progress = 1;
       if (WIFEXITED(st) && WEXITSTATUS(st) == 0) continue;
       int r = W->launch == LAUNCH_PROCS ? i : 0;
+      if (WIFSIGNALED(st) && atomic_load(&W->doomed[r])) continue;
       if (!bad) dump();
       bad = 1;
       if (WIFSIGNALED(st)) conf_fail(r, "process ended by signal %d at: %s", WTERMSIG(st), W->at[r]);
@@ -142,7 +143,10 @@ int conf_main(int argc, char** argv, const struct conf_suite* suites) {
       for (int j = 0; j < i; j++) kill(pid[j], SIGKILL);
       return 2;
     }
-    if (pid[i] == 0) child(i);
+    if (pid[i] == 0) {
+      W->pid[i] = getpid();
+      child(i);
+    }
   }
   supervise(pid, n, limit);
   int bad = atomic_load(&W->failures);
