@@ -34,7 +34,9 @@ const (
 	AllToAll
 	Gather
 	Scatter
-	SendRecv // one message from Root to Peer
+	// SendRecv is one message, planned between its two ends alone: rank Root of two sends, the other
+	// receives. With one rank it is a message to oneself.
+	SendRecv
 	NumColls
 )
 
@@ -161,7 +163,7 @@ type Op struct {
 
 	// KindReduce, KindPut, KindGet.
 	Src, Dst []Ref
-	Fold     bool // apply the reduction operator; Send refs are scaled by their rank's factor first
+	Fold     bool // apply the reduction operator; Send, Stage and Eager refs are scaled by their rank's factor first
 	Final    bool // the result is complete: round to the user's type, divide for an integer average
 
 	// KindSignal, KindWait.
@@ -198,12 +200,15 @@ type Plan struct {
 	Ops                  []Op
 }
 
-// Eager says whether the plan sends through the Eager space and so has exactly one round.
+// Eager says whether the plan sends through the Eager space, its own or a peer's, and so has exactly one
+// round.
 func (p *Plan) Eager() bool {
 	for _, op := range p.Ops {
-		for _, r := range op.Dst {
-			if r.Space == Eager {
-				return true
+		for _, refs := range [2][]Ref{op.Src, op.Dst} {
+			for _, r := range refs {
+				if r.Space == Eager {
+					return true
+				}
 			}
 		}
 	}

@@ -284,6 +284,8 @@ static void publish(gccl_op *x) {
   r->scale = x->scale.u64;
   gccl_store(&r->seq, x->seq); /* acquired in record_seen */
   x->published = 1;
+  if (__builtin_expect(x->entered_ns != 0, 0))
+    atomic_store_explicit(&c->count.front_ns, gccl_now_ns() - x->entered_ns, memory_order_relaxed);
   gccl_wake(c);
 }
 

@@ -2,8 +2,8 @@
  *
  * Every operation is a state machine (gccl_op): step() runs it until it must wait for a peer and then returns, so that one
  * thread can drive the ranks of many communicators at once (gccl_drive). Nothing here knows Go, streams or groups; it
- * touches struct ncclComm and the shared areas only. Not thread safe per communicator: whoever is being served by the
- * issue order owns it (capi/front/order.c).
+ * touches struct ncclComm and the shared areas only.
+ * Not thread safe per communicator: whoever is being served by the issue order (drive.c) owns it.
  */
 #ifndef GCCL_HOST_EXEC_H
 #define GCCL_HOST_EXEC_H
@@ -26,7 +26,6 @@ typedef struct gccl_op {
   uint8_t kind, coll, dtype, red, cls;
   uint8_t device_scalar;         /* scale is read from *scalar when the operation starts */
   uint8_t signal;                /* PUT: raise the peer's signal word behind the data */
-  uint8_t wants_ticket;          /* see capi/front/order.c */
   int32_t root;                  /* collectives; peer of messages and one-sided operations */
   const void *send;
   void *recv;
@@ -34,12 +33,12 @@ typedef struct gccl_op {
   gccl_scalar scale;             /* GCCL_RED_USER: this rank's factor */
   const void *scalar;
   const gccl_lowered *plan;      /* collectives */
-  uint64_t ticket;
+  uint64_t entered_ns;           /* when the call was entered, if this call is a sample for the statistics; else 0 */
 
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;
   uint8_t staged_any;            /* some rank's buffers pass through scratch: rounds are cut into pieces */
-  uint8_t published, moved;
+  uint8_t published, moved, finished;
   uint32_t pc, i, round, rounds;
   int32_t at, blocked_on;        /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
   uint64_t seq, part, piece, div, done;
@@ -50,6 +49,28 @@ typedef struct gccl_op {
 int gccl_op_begin(gccl_op *op);
 /* Runs until the op is done, must wait, or fails. */
 int gccl_op_step(gccl_op *op);
+/* One element of a user's scalar as the accumulator's type. */
+gccl_scalar gccl_scalar_load(int dtype, const void *element);
+
+/* What one communicator does in one launch: collectives one after another, everything else side by side. */
+typedef struct {
+  struct ncclComm *comm;
+  gccl_op *ops;
+  int nops;
+  uint64_t ticket;               /* place in the issue order: gccl_order_take */
+  /* State. */
+  int begun, coll, left, rc;
+} gccl_batch;
+
+/* drive.c: the issue order and the loop that drives operations. */
+uint64_t gccl_order_take(struct ncclComm *comm);
+/* Runs all batches to their end in this thread; returns the last error, each batch's own in rc. */
+int gccl_drive(gccl_batch *batches, int n);
+/* The same for one operation whose ticket is given: the steady path. */
+int gccl_drive_one(gccl_op *op, uint64_t ticket);
+/* Waits until nothing issued on comm is left, or abort, or the deadline; GCCL_DONE, an error, or GCCL_RC_TIMEOUT. */
+int gccl_order_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
+
 /* True if the bytes at ptr can be read and written by every rank of comm; kind and addr as for a record. */
 uint8_t gccl_reach(const struct ncclComm *comm, const void *ptr, uint64_t bytes, uint64_t *addr);
 

@@ -1,0 +1,29 @@
+#include "bridge.h"
+
+#include "_cgo_export.h"
+
+void gccl_bridge_fill(gccl_core_api *core) {
+  core->get_unique_id = gcclgo_get_unique_id;
+  core->comm_get_unique_id = gcclgo_comm_get_unique_id;
+  core->config_resolve = (int32_t (*)(gccl_config *, const struct ncclComm *, char *))gcclgo_config_resolve;
+  core->run = gcclgo_run;
+  core->plan = gcclgo_plan;
+  core->mem_alloc = gcclgo_mem_alloc;
+  core->mem_free = gcclgo_mem_free;
+  core->window_deregister = gcclgo_window_deregister;
+  core->mem_stats = gcclgo_mem_stats;
+  core->stats_bytes = gcclgo_stats_bytes;
+  core->estimate = gcclgo_estimate;
+  core->param_find = (int32_t (*)(const char *, int32_t *, char *))gcclgo_param_find;
+  core->param_get = gcclgo_param_get;
+  core->param_key = gcclgo_param_key;
+  core->param_dump = gcclgo_param_dump;
+  core->log_reset = gcclgo_log_reset;
+  core->log = (void (*)(int32_t, int32_t, const char *))gcclgo_log;
+}
+
+void gccl_bridge_done(const gccl_front_api *f, gccl_job *jobs, int32_t n, void *cookie) { f->done(jobs, n, cookie); }
+
+int32_t gccl_bridge_quiesce(const gccl_front_api *f, struct ncclComm *c, uint64_t timeout_ns) { return f->quiesce(c, timeout_ns); }
+
+void gccl_bridge_retire(const gccl_front_api *f, struct ncclComm *c) { f->retire(c); }

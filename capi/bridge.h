@@ -1,0 +1,13 @@
+/* The core's side of the seam: the table is filled with cgo's exported functions, the front's functions are called
+ * through pointers, which Go cannot do. */
+#ifndef GCCL_CAPI_BRIDGE_H
+#define GCCL_CAPI_BRIDGE_H
+
+#include "core.h"
+
+void gccl_bridge_fill(gccl_core_api *core);
+void gccl_bridge_done(const gccl_front_api *f, gccl_job *jobs, int32_t n, void *cookie);
+int32_t gccl_bridge_quiesce(const gccl_front_api *f, struct ncclComm *c, uint64_t timeout_ns);
+void gccl_bridge_retire(const gccl_front_api *f, struct ncclComm *c);
+
+#endif

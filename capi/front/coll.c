@@ -1,0 +1,274 @@
+/* Collectives, messages and one-sided operations: check the arguments, find the plan, submit. */
+#include <string.h>
+
+#include "front.h"
+
+static ncclResult_t check_type(const struct ncclComm *c, ncclDataType_t type, const char *call) {
+  if ((unsigned)type < ncclNumTypes) return ncclSuccess;
+  return gccl_fail(ncclInvalidArgument, "%s: rank %d: data type %d is unknown", call, c->rank, (int)type);
+}
+
+static ncclResult_t check_rank(const struct ncclComm *c, int rank, const char *what, const char *call) {
+  if (rank >= 0 && rank < c->nranks) return ncclSuccess;
+  return gccl_fail(ncclInvalidArgument, "%s: rank %d: %s %d is outside 0..%d", call, c->rank, what, rank, c->nranks - 1);
+}
+
+/* Overflow is found before any byte is touched. times: how many counts the largest buffer holds. */
+static ncclResult_t check_size(const struct ncclComm *c, size_t count, int type, int times, const char *call) {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, gccl_dtype_size(type), &bytes) || __builtin_mul_overflow(bytes, (size_t)times, &bytes) || bytes > SIZE_MAX / 4)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: count %zu × %zu bytes × %d overflows", call, c->rank, count, gccl_dtype_size(type), times);
+  return ncclSuccess;
+}
+
+static ncclResult_t check_buffer(const struct ncclComm *c, const void *p, const char *what, const char *call) {
+  if (p) return ncclSuccess;
+  return gccl_fail(ncclInvalidArgument, "%s: rank %d: %s is NULL", call, c->rank, what);
+}
+
+static const gccl_lowered *lookup(struct ncclComm *c, uint64_t key) {
+  uint64_t h = key * 0x9e3779b97f4a7c15ull >> 55; /* 512 entries */
+  for (unsigned i = 0; i < GCCL_TABLE; i++) {
+    gccl_table_entry *e = &c->table[(h + i) % GCCL_TABLE];
+    uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
+    if (k == key) return atomic_load_explicit(&e->plan, memory_order_acquire);
+    if (k == 0) return NULL;
+  }
+  return NULL;
+}
+
+static ncclResult_t find_plan(gccl_op *op, const char *call) {
+  struct ncclComm *c = op->comm;
+  uint64_t bytes = op->count * gccl_dtype_size(op->dtype);
+  unsigned cls = 0;
+  while (bytes > c->limit[op->coll][cls] && cls < GCCL_CLASSES - 1) cls++;
+  op->cls = (uint8_t)cls;
+  uint64_t key = gccl_table_key(op->coll, cls, (unsigned)op->root);
+  op->plan = lookup(c, key);
+  if (__builtin_expect(op->plan != NULL, 1)) {
+    atomic_store_explicit(&c->count.hits, atomic_load_explicit(&c->count.hits, memory_order_relaxed) + 1, memory_order_relaxed);
+    return ncclSuccess;
+  }
+  char text[GCCL_TEXT] = "";
+  atomic_fetch_add(&c->count.misses, 1);
+  int32_t rc = gccl_core.plan(c, op->coll, cls, (uint32_t)op->root, text);
+  if (rc != ncclSuccess) return gccl_fail((ncclResult_t)rc, "%s: rank %d: %s", call, c->rank, text);
+  op->plan = lookup(c, key);
+  return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the launch table is full", call, c->rank);
+}
+
+static inline void counted(struct ncclComm *c, gccl_op *op, uint64_t bytes) {
+  uint64_t n = atomic_load_explicit(&c->count.calls, memory_order_relaxed) + 1;
+  atomic_store_explicit(&c->count.calls, n, memory_order_relaxed);
+  atomic_store_explicit(&c->count.bytes, atomic_load_explicit(&c->count.bytes, memory_order_relaxed) + bytes, memory_order_relaxed);
+  op->entered_ns = 0;
+  if (__builtin_expect((n & 1023) == 1000, 0)) op->entered_ns = gccl_now_ns();
+}
+
+/* One rank: a collective is a copy, or a scaled copy. */
+static ncclResult_t alone(gccl_op *op, cudaStream_t stream, const char *call) {
+  op->kind = GCCL_DO_COPY;
+  if (op->red != GCCL_RED_USER && op->send == op->recv) return ncclSuccess;
+  return gccl_submit(op, stream, call);
+}
+
+typedef struct {
+  unsigned coll;
+  int reduces, rooted, send_times_n, recv_times_n; /* whose size is count × nranks */
+} shape;
+
+static const shape shapes[] = {
+    [GCCL_ALL_REDUCE] = {GCCL_ALL_REDUCE, 1, 0, 0, 0},      [GCCL_REDUCE_SCATTER] = {GCCL_REDUCE_SCATTER, 1, 0, 1, 0},
+    [GCCL_ALL_GATHER] = {GCCL_ALL_GATHER, 0, 0, 0, 1},      [GCCL_BROADCAST] = {GCCL_BROADCAST, 0, 1, 0, 0},
+    [GCCL_REDUCE] = {GCCL_REDUCE, 1, 1, 0, 0},              [GCCL_ALL_TO_ALL] = {GCCL_ALL_TO_ALL, 0, 0, 1, 1},
+    [GCCL_GATHER] = {GCCL_GATHER, 0, 1, 0, 1},              [GCCL_SCATTER] = {GCCL_SCATTER, 0, 1, 1, 0},
+};
+
+static ncclResult_t collective(unsigned coll, const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, int root,
+                               ncclComm_t c, cudaStream_t stream, const char *call) {
+  const shape *s = &shapes[coll];
+  ncclResult_t rc = gccl_comm_check(c, call);
+  if (rc != ncclSuccess) return rc;
+  if (s->rooted && (rc = check_rank(c, root, "root", call)) != ncclSuccess) return rc;
+  if ((rc = check_type(c, type, call)) != ncclSuccess) return rc;
+  gccl_op op;
+  memset(&op, 0, offsetof(gccl_op, phase));
+  op.comm = c;
+  op.kind = GCCL_DO_COLL;
+  op.coll = (uint8_t)coll;
+  op.dtype = (uint8_t)type;
+  op.root = s->rooted ? root : 0;
+  op.send = send;
+  op.recv = recv;
+  op.count = count;
+  if (s->reduces && (rc = gccl_redop_apply(c, red, type, &op, call)) != ncclSuccess) return rc;
+  if (count == 0) return ncclSuccess;
+  if ((rc = check_size(c, count, (int)type, s->send_times_n || s->recv_times_n ? c->nranks : 1, call)) != ncclSuccess) return rc;
+  int at_root = !s->rooted || c->rank == root;
+  int reads = coll == GCCL_BROADCAST || coll == GCCL_SCATTER ? at_root : 1;
+  int writes = coll == GCCL_REDUCE || coll == GCCL_GATHER ? at_root : 1;
+  if (reads && (rc = check_buffer(c, send, "sendbuff", call)) != ncclSuccess) return rc;
+  if (writes && (rc = check_buffer(c, recv, "recvbuff", call)) != ncclSuccess) return rc;
+  counted(c, &op, count * gccl_dtype_size((int)type));
+  if (c->nranks == 1) return alone(&op, stream, call);
+  if ((rc = find_plan(&op, call)) != ncclSuccess) return rc;
+  return gccl_submit(&op, stream, call);
+}
+
+GCCL_API(ncclResult_t, ncclAllReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+         cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0, comm, stream, "ncclAllReduce"));
+}
+
+GCCL_API(ncclResult_t, ncclReduceScatter, const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
+         ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream, "ncclReduceScatter"));
+}
+
+GCCL_API(ncclResult_t, ncclAllGather, const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
+         cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, ncclSum, 0, comm, stream, "ncclAllGather"));
+}
+
+GCCL_API(ncclResult_t, ncclBroadcast, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+         cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_BROADCAST, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclBroadcast"));
+}
+
+GCCL_API(ncclResult_t, ncclBcast, void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_BROADCAST, buff, buff, count, datatype, ncclSum, root, comm, stream, "ncclBcast"));
+}
+
+GCCL_API(ncclResult_t, ncclReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
+         ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_REDUCE, sendbuff, recvbuff, count, datatype, op, root, comm, stream, "ncclReduce"));
+}
+
+GCCL_API(ncclResult_t, ncclAlltoAll, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
+         cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_ALL_TO_ALL, sendbuff, recvbuff, count, datatype, ncclSum, 0, comm, stream, "ncclAlltoAll"));
+}
+
+GCCL_API(ncclResult_t, ncclGather, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+         cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_GATHER, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclGather"));
+}
+
+GCCL_API(ncclResult_t, ncclScatter, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+         cudaStream_t stream) {
+  return gccl_group_note(collective(GCCL_SCATTER, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclScatter"));
+}
+
+static ncclResult_t message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t stream,
+                            const char *call) {
+  ncclResult_t rc = gccl_comm_check(c, call);
+  if (rc != ncclSuccess) return rc;
+  if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess || (rc = check_type(c, type, call)) != ncclSuccess ||
+      (rc = check_size(c, count, (int)type, 1, call)) != ncclSuccess)
+    return rc;
+  if (count && (rc = check_buffer(c, send ? send : recv, kind == GCCL_DO_SEND ? "sendbuff" : "recvbuff", call)) != ncclSuccess) return rc;
+  gccl_op op;
+  memset(&op, 0, offsetof(gccl_op, phase));
+  op.comm = c;
+  op.kind = (uint8_t)kind;
+  op.dtype = (uint8_t)type;
+  op.root = peer;
+  op.send = send;
+  op.recv = recv;
+  op.count = count;
+  counted(c, &op, count * gccl_dtype_size((int)type));
+  return gccl_submit(&op, stream, call);
+}
+
+GCCL_API(ncclResult_t, ncclSend, const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(message(GCCL_DO_SEND, sendbuff, NULL, count, datatype, peer, comm, stream, "ncclSend"));
+}
+
+GCCL_API(ncclResult_t, ncclRecv, void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(message(GCCL_DO_RECV, NULL, recvbuff, count, datatype, peer, comm, stream, "ncclRecv"));
+}
+
+/* --- one-sided --- */
+
+static gccl_window *own_window(const struct ncclComm *c, ncclWindow_t w) {
+  for (unsigned i = 0; w && i < sizeof c->windows / sizeof *c->windows; i++)
+    if ((ncclWindow_t)atomic_load_explicit(&c->windows[i], memory_order_acquire) == w) return (gccl_window *)w;
+  return NULL;
+}
+
+static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data, int sig,
+                             int ctx, unsigned flags, ncclComm_t c, cudaStream_t stream, const char *call) {
+  ncclResult_t rc = gccl_comm_check(c, call);
+  if (rc != ncclSuccess) return rc;
+  if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess) return rc;
+  if (sig != 0 || ctx != 0 || flags != 0)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: sigIdx %d, ctx %d and flags 0x%x must be 0", call, c->rank, sig, ctx, flags);
+  gccl_op op;
+  memset(&op, 0, offsetof(gccl_op, phase));
+  op.comm = c;
+  op.kind = GCCL_DO_PUT;
+  op.signal = 1;
+  op.root = peer;
+  if (data) {
+    if ((rc = check_type(c, type, call)) != ncclSuccess || (rc = check_size(c, count, (int)type, 1, call)) != ncclSuccess) return rc;
+    gccl_window *w = own_window(c, win);
+    if (!w) return gccl_fail(ncclInvalidArgument, "%s: rank %d: peerWin %p is not a window of this communicator", call, c->rank, (void *)win);
+    if ((rc = check_buffer(c, local, "localbuff", call)) != ncclSuccess) return rc;
+    size_t bytes = count * gccl_dtype_size((int)type);
+    if (offset > w->peer_size[peer] || bytes > w->peer_size[peer] - offset)
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: %zu bytes at offset %zu end past rank %d's window of %llu bytes", call, c->rank, bytes, offset,
+                       peer, (unsigned long long)w->peer_size[peer]);
+    int inside = 0;
+    for (unsigned i = 0; i < sizeof c->windows / sizeof *c->windows; i++) {
+      const gccl_window *m = atomic_load_explicit(&c->windows[i], memory_order_acquire);
+      inside |= m && (const char *)local >= m->user && (const char *)local + bytes <= m->user + m->size;
+    }
+    if (!inside)
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: localbuff %p is in no window of this communicator: register it with ncclCommWindowRegister",
+                       call, c->rank, local);
+    op.dtype = (uint8_t)type;
+    op.send = local;
+    op.count = count;
+    op.recv = (c->nranks == 1 ? c->arena : c->peers[peer].arena) + w->peer_offset[peer] + offset;
+  }
+  counted(c, &op, op.count * gccl_dtype_size(op.dtype));
+  return gccl_submit(&op, stream, call);
+}
+
+GCCL_API(ncclResult_t, ncclPutSignal, const void *localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin,
+         size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(
+      onesided(localbuff, count, datatype, peer, peerWin, peerWinOffset, 1, sigIdx, ctx, flags, comm, stream, "ncclPutSignal"));
+}
+
+GCCL_API(ncclResult_t, ncclSignal, int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(onesided(NULL, 0, ncclInt8, peer, NULL, 0, 0, sigIdx, ctx, flags, comm, stream, "ncclSignal"));
+}
+
+static ncclResult_t wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t c, cudaStream_t stream) {
+  const char *call = "ncclWaitSignal";
+  ncclResult_t rc = gccl_comm_check(c, call);
+  if (rc != ncclSuccess) return rc;
+  if (n <= 0 || !d) return gccl_fail(ncclInvalidArgument, "%s: rank %d: needs at least one descriptor (nDesc %d)", call, c->rank, n);
+  for (int i = 0; i < n; i++) {
+    if (d[i].opCnt <= 0 || d[i].sigIdx != 0 || d[i].ctx != 0)
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: descriptor %d: opCnt %d must be positive, sigIdx %d and ctx %d must be 0", call, c->rank, i,
+                       d[i].opCnt, d[i].sigIdx, d[i].ctx);
+    if ((rc = check_rank(c, d[i].peer, "peer", call)) != ncclSuccess) return rc;
+  }
+  for (int i = 0; i < n; i++) {
+    gccl_op op;
+    memset(&op, 0, offsetof(gccl_op, phase));
+    op.comm = c;
+    op.kind = GCCL_DO_WAIT_SIGNAL;
+    op.root = d[i].peer;
+    op.count = (uint64_t)d[i].opCnt;
+    rc = gccl_submit(&op, stream, call);
+    if (rc != ncclSuccess && rc != ncclInProgress) return rc;
+  }
+  return rc;
+}
+
+GCCL_API(ncclResult_t, ncclWaitSignal, int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream) {
+  return gccl_group_note(wait_signal(nDesc, signalDescs, comm, stream));
+}

@@ -1,0 +1,101 @@
+/* The C front: everything a steady call needs, and nothing else.
+ *
+ * The front owns the public symbols, the handles, the groups of each thread, host streams and the order of
+ * operations. It opens the Go core (libgccl_core.so, beside it) at the first call that needs it. It never waits for the
+ * core on a steady call.
+ */
+#ifndef GCCL_FRONT_H
+#define GCCL_FRONT_H
+
+#pragma GCC visibility push(default)
+#include "../../include/nccl.h"
+#pragma GCC visibility pop
+
+#include "../../device/host/exec/exec.h"
+#include "../core.h"
+
+/* A public function: pncclX is the code, ncclX a weak alias of it, so that tools may interpose ncclX. */
+#define GCCL_API(ret, name, ...)                                                                      \
+  __attribute__((visibility("default"))) ret p##name(__VA_ARGS__);                                    \
+  __attribute__((visibility("default"), weak, alias("p" #name))) ret name(__VA_ARGS__);               \
+  ret p##name(__VA_ARGS__)
+#define GCCL_OWN_API __attribute__((visibility("default")))
+
+/* --- core.c: the core, forks, errors --- */
+extern gccl_core_api gccl_core;
+/* Opens the core if need be. call names the public function, for the error text. */
+ncclResult_t gccl_core_open(const char *call);
+/* Whether the core has been opened, without opening it. */
+int gccl_core_ready(void);
+/* Set in a child that was forked after the core was opened. */
+extern int gccl_forked;
+/* Keeps the text as this thread's and the process's last error; returns rc. */
+ncclResult_t gccl_fail(ncclResult_t rc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *gccl_library_path(void);
+
+/* --- thread.c: what a thread of the host program carries --- */
+typedef struct {
+  gccl_op *op;
+  int nops, capops;
+  cudaStream_t *stream;          /* of op[i] */
+  gccl_job *job;
+  int njobs, capjobs;
+} gccl_group;
+
+typedef struct {
+  int depth;
+  int device_kind;
+  ncclResult_t error;            /* last error of a call inside the open group */
+  gccl_group group;
+  char last[1024];
+} gccl_thread;
+
+gccl_thread *gccl_thread_get(void);    /* NULL only when out of memory */
+extern __thread gccl_thread *gccl_thread_self __attribute__((tls_model("initial-exec")));
+const char *gccl_last_error(void);
+
+/* --- handle.c: communicator handles --- */
+struct ncclComm *gccl_handle_new(void);
+void gccl_handle_retire(struct ncclComm *comm);
+/* True for a pointer that is a live communicator; never follows a stray pointer. */
+int gccl_handle_known(const struct ncclComm *comm);
+/* Checks that comm can take an operation; the text names call. */
+ncclResult_t gccl_comm_check(const struct ncclComm *comm, const char *call);
+ncclResult_t gccl_handle_check(const struct ncclComm *comm, const char *call);
+
+/* --- config.c --- */
+ncclResult_t gccl_config_read(gccl_config *out, const ncclConfig_t *in, const char *call);
+
+/* --- stream.c: host streams --- */
+typedef struct gccl_stream gccl_stream;
+typedef struct gccl_task gccl_task;    /* a launch: batches and their operations in one block */
+struct gccl_task {
+  gccl_task *next;
+  int nbatches;
+  gccl_batch *batches;
+  gccl_op *ops;
+  struct gccl_rendezvous *before, *after;   /* several streams of one group: see group.c */
+};
+/* NULL, the legacy and the per-thread stream mean the caller itself: *out = NULL. */
+ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char *call);
+void gccl_stream_push(gccl_stream *, gccl_task *);
+gccl_stream *gccl_stream_new(void);
+void gccl_stream_free(gccl_stream *);
+void gccl_stream_drain(gccl_stream *);
+
+/* --- group.c --- */
+/* Adds an operation to the open group, or runs it at once. */
+ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call);
+/* Adds a job, or runs it at once. The job is copied; ids and exclude are taken over (malloc). */
+ncclResult_t gccl_submit_job(gccl_job *job, const char *call);
+void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie);
+ncclResult_t gccl_group_note(ncclResult_t rc); /* remembers an error of a call inside a group */
+
+/* --- mem.c --- */
+void gccl_registrations_drop(const struct ncclComm *comm);
+
+/* --- redop.c --- */
+/* Resolves op for comm and type into o. */
+ncclResult_t gccl_redop_apply(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_t type, gccl_op *o, const char *call);
+
+#endif

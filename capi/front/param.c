@@ -1,0 +1,130 @@
+/* ncclParam*: the parameters that NCCL's registry publishes, answered by the core's table of settings. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "front.h"
+
+/* ncclParamTypeId_t of NCCL 2.30.7. */
+enum { T_I8 = 1, T_I16, T_I32, T_I64, T_U8, T_U16, T_U32, T_U64, T_BOOL, T_STRING };
+
+/* A handle is the table index plus one, so that NULL stays invalid. */
+static int index_of(ncclParamHandle_t h) { return (int)((uintptr_t)h - 1); }
+
+static ncclResult_t get(ncclParamHandle_t h, int32_t *type, int64_t *integer, char *value, int32_t max, int32_t *len, const char *call) {
+  ncclResult_t rc = gccl_core_open(call);
+  if (rc != ncclSuccess) return rc;
+  if (!h || (uintptr_t)h > 4096) return gccl_fail(ncclInvalidArgument, "%s: %p is not a parameter handle", call, (void *)h);
+  char text[GCCL_TEXT] = "";
+  rc = (ncclResult_t)gccl_core.param_get(index_of(h), type, integer, value, max, len, text);
+  return rc == ncclSuccess ? rc : gccl_fail(rc, "%s: %s", call, text);
+}
+
+GCCL_API(ncclResult_t, ncclParamBind, ncclParamHandle_t *out, const char *key) {
+  if (!out || !key) return gccl_fail(ncclInvalidArgument, "ncclParamBind: out and key must be given");
+  ncclResult_t rc = gccl_core_open("ncclParamBind");
+  if (rc != ncclSuccess) return rc;
+  int32_t index = 0;
+  char text[GCCL_TEXT] = "";
+  rc = (ncclResult_t)gccl_core.param_find(key, &index, text);
+  if (rc != ncclSuccess) return gccl_fail(rc, "ncclParamBind: %s", text);
+  *out = (ncclParamHandle_t)(uintptr_t)(index + 1);
+  return ncclSuccess;
+}
+
+#define INTEGER(NAME, CTYPE, TYPE)                                                                                                   \
+  GCCL_API(ncclResult_t, NAME, ncclParamHandle_t h, CTYPE *out) {                                                                    \
+    int32_t type = 0, len = 0;                                                                                                       \
+    int64_t v = 0;                                                                                                                   \
+    if (!out) return gccl_fail(ncclInvalidArgument, #NAME ": out is NULL");                                                          \
+    ncclResult_t rc = get(h, &type, &v, NULL, 0, &len, #NAME);                                                                       \
+    if (rc != ncclSuccess) return rc;                                                                                                \
+    if (type != TYPE) return gccl_fail(ncclInvalidArgument, #NAME ": the parameter is of another type (%d, wanted %d)", type, TYPE); \
+    *out = (CTYPE)v;                                                                                                                 \
+    return ncclSuccess;                                                                                                              \
+  }
+
+INTEGER(ncclParamGetI8, int8_t, T_I8)
+INTEGER(ncclParamGetI16, int16_t, T_I16)
+INTEGER(ncclParamGetI32, int32_t, T_I32)
+INTEGER(ncclParamGetI64, int64_t, T_I64)
+INTEGER(ncclParamGetU8, uint8_t, T_U8)
+INTEGER(ncclParamGetU16, uint16_t, T_U16)
+INTEGER(ncclParamGetU32, uint32_t, T_U32)
+INTEGER(ncclParamGetU64, uint64_t, T_U64)
+
+/* Texts that this thread was given: each lives until the same thread asks the same function again. */
+static __thread char text_of_get[1024], text_of_parameter[1024];
+
+GCCL_API(ncclResult_t, ncclParamGetStr, ncclParamHandle_t h, const char **out) {
+  int32_t type = 0, len = 0;
+  int64_t v;
+  if (!out) return gccl_fail(ncclInvalidArgument, "ncclParamGetStr: out is NULL");
+  ncclResult_t rc = get(h, &type, &v, text_of_get, sizeof text_of_get, &len, "ncclParamGetStr");
+  if (rc != ncclSuccess) return rc;
+  if (type != T_STRING) return gccl_fail(ncclInvalidArgument, "ncclParamGetStr: the parameter is not a string (type %d)", type);
+  *out = text_of_get;
+  return ncclSuccess;
+}
+
+GCCL_API(ncclResult_t, ncclParamGet, ncclParamHandle_t h, void *out, int maxLen, int *len) {
+  static const int8_t size[] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 1};
+  const char *call = "ncclParamGet";
+  if (!out || !len) return gccl_fail(ncclInvalidArgument, "%s: out and len must be given", call);
+  *len = 0;
+  int32_t type = 0, n = 0;
+  int64_t v = 0;
+  char value[1024];
+  ncclResult_t rc = get(h, &type, &v, value, sizeof value, &n, call);
+  if (rc != ncclSuccess) return rc;
+  const void *from = &v;
+  int bytes = (unsigned)type < sizeof size ? size[type] : type == T_STRING ? (int)strlen(value) + 1 : 4 /* enumerations */;
+  if (type == T_STRING) from = value;
+  if (bytes > maxLen) return gccl_fail(ncclInvalidArgument, "%s: the value takes %d bytes and the buffer has %d", call, bytes, maxLen);
+  memcpy(out, from, (size_t)bytes);
+  *len = bytes;
+  return ncclSuccess;
+}
+
+GCCL_API(ncclResult_t, ncclParamGetParameter, const char *key, const char **value, int *valueLen) {
+  if (!value) return gccl_fail(ncclInvalidArgument, "ncclParamGetParameter: value is NULL");
+  ncclParamHandle_t h;
+  ncclResult_t rc = pncclParamBind(&h, key);
+  if (rc != ncclSuccess) return rc;
+  int32_t type, len = 0;
+  int64_t v;
+  rc = get(h, &type, &v, text_of_parameter, sizeof text_of_parameter, &len, "ncclParamGetParameter");
+  if (rc != ncclSuccess) return rc;
+  *value = text_of_parameter;
+  if (valueLen) *valueLen = len;
+  return ncclSuccess;
+}
+
+GCCL_API(ncclResult_t, ncclParamGetAllParameterKeys, const char ***table, int *tableLen) {
+  static __thread char names[64][48];
+  static __thread const char *keys[64];
+  if (!table || !tableLen) return gccl_fail(ncclInvalidArgument, "ncclParamGetAllParameterKeys: table and tableLen must be given");
+  ncclResult_t rc = gccl_core_open("ncclParamGetAllParameterKeys");
+  if (rc != ncclSuccess) return rc;
+  int32_t count = 0, n = 0;
+  for (int32_t i = 0; i == 0 || i < count; i++) {
+    if (n == 64 || gccl_core.param_key(i, names[n], sizeof names[n], &count) != ncclSuccess) break;
+    keys[n] = names[n];
+    n++;
+  }
+  *table = keys;
+  *tableLen = n;
+  return ncclSuccess;
+}
+
+GCCL_API(void, ncclParamDumpAll, void) {
+  if (gccl_core_open("ncclParamDumpAll") != ncclSuccess) return;
+  int64_t len = 0;
+  if (gccl_core.param_dump(NULL, 0, &len) != ncclSuccess) return;
+  char *text = malloc((size_t)len + 1);
+  if (text && gccl_core.param_dump(text, len + 1, &len) == ncclSuccess) {
+    fwrite(text, 1, (size_t)len, stdout); /* the one function whose contract is standard output */
+    fflush(stdout);
+  }
+  free(text);
+}

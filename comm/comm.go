@@ -1,0 +1,96 @@
+package comm
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gccl/gccl/device/host/arena"
+	"github.com/gccl/gccl/device/host/clique"
+	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/net/bootstrap"
+)
+
+// Comm is one rank's communicator. Its methods may be called from any goroutine; those that all ranks must call say so.
+type Comm struct {
+	e   *Engine
+	ctl control.Comm
+	log *xlog.Logger
+
+	// Fixed once the communicator is ready.
+	rank, nranks int
+	cfg          Config
+	set          *param.Settings
+	group        *bootstrap.Group // nil with one rank
+	secret       []byte
+	hellos       []*hello
+	eager, stage uint64
+
+	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
+	arena *arena.Arena
+	area  arena.Allocation
+	peers []*clique.Peer // by rank; nil for ranks of this process
+	offer bool
+
+	ctx    context.Context // ends with abort or destroy
+	cancel context.CancelCauseFunc
+	create sync.WaitGroup // the creation under way
+
+	planMu    sync.Mutex
+	planBytes uint64
+
+	mu        sync.Mutex
+	children  uint64 // split, shrink and grow issued: part of the children's names
+	growID    []byte // made by GrowID here
+	windows   map[control.Window]*window
+	winSeq    uint64
+	suspended bool
+	gone      bool         // teardown has begun
+	dead      map[int]bool // ranks known to have failed
+}
+
+// New makes the object of a communicator whose structure the caller owns. It does nothing yet.
+func (e *Engine) New(ctl control.Comm) *Comm {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &Comm{e: e, ctl: ctl, ctx: ctx, cancel: cancel, log: e.Log(), windows: map[control.Window]*window{}, dead: map[int]bool{}}
+}
+
+// Rank, NRanks and Config describe a ready communicator.
+func (c *Comm) Rank() int             { return c.rank }
+func (c *Comm) NRanks() int           { return c.nranks }
+func (c *Comm) Config() Config        { return c.cfg }
+func (c *Comm) Control() control.Comm { return c.ctl }
+
+// usable says why no new work may start on the communicator, with the code that the table of states asks for.
+func (c *Comm) usable(op string) error {
+	switch c.ctl.State() {
+	case control.Ready:
+		if code := c.ctl.Error(); code != xerr.Success {
+			return c.latched(op)
+		}
+		return nil
+	case control.Init:
+		return xerr.New(xerr.InvalidArgument, op, "the communicator is still being created").
+			WithHint("poll ncclCommGetAsyncError until it is no longer ncclInProgress")
+	case control.Failed:
+		return xerr.New(xerr.InvalidArgument, op, "the creation of the communicator has failed").WithHint("call ncclCommAbort")
+	case control.Revoked:
+		return xerr.New(xerr.InvalidUsage, op, "the communicator has been revoked").
+			WithHint("shrink it, or destroy it and make a new one")
+	case control.Finalized:
+		return xerr.New(xerr.InvalidArgument, op, "the communicator has been finalized").WithHint("destroy it")
+	}
+	return xerr.New(xerr.InvalidArgument, op, "the communicator has been destroyed")
+}
+
+// latched is the error of a communicator that has failed.
+func (c *Comm) latched(op string) error {
+	code := c.ctl.Error()
+	if code < 0 || code == xerr.Success { // a latch half written by the front
+		code = xerr.Remote
+	}
+	return xerr.New(code, op, "the communicator has failed: %s", c.ctl.Cause()).
+		WithHint("call ncclCommAbort, or ncclCommShrink without the failed ranks")
+}

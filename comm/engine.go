@@ -1,0 +1,177 @@
+package comm
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/net/bootstrap"
+)
+
+// APIVersion is the version code that programs see (nccl.h of 2.30.7). All ranks of a communicator must have the same.
+const APIVersion = 23007
+
+// Resolve fills what a configuration leaves open, with the environment as it is now.
+func (e *Engine) Resolve(c *Config, parent *Config) error {
+	s, err := e.settings()
+	if err != nil {
+		return err
+	}
+	return c.Resolve(parent, s)
+}
+
+// Front is what the communicator needs from whoever runs its operations.
+type Front struct {
+	// Quiesce waits until the communicator has no operation in flight in this process, or timeout is over (0: for
+	// ever). It gives Success, Timeout, or the latched error.
+	Quiesce func(c control.Comm, timeout time.Duration) xerr.Code
+	// Retire says that the structure is no longer used by the core.
+	Retire func(c control.Comm)
+}
+
+// Engine is what the communicators of a process share. Use New once per process; tests may make several.
+type Engine struct {
+	front Front
+	build string
+	load  func() (*param.Settings, []param.Warning, error)
+	log   *xlog.Logger
+
+	mu    sync.Mutex
+	svc   *bootstrap.Service
+	teams map[string]*team // flat ranges by team
+}
+
+// Options of an engine.
+type Options struct {
+	Front Front
+	Build string // identity of the library build; ranks of different builds refuse each other
+	Load  func() (*param.Settings, []param.Warning, error)
+	Log   *xlog.Logger
+}
+
+// NewEngine makes an engine. Nothing is opened before the first communicator or id.
+func NewEngine(o Options) *Engine {
+	if o.Load == nil {
+		o.Load = param.Load
+	}
+	if o.Front.Quiesce == nil {
+		o.Front.Quiesce = func(control.Comm, time.Duration) xerr.Code { return xerr.Success }
+	}
+	if o.Front.Retire == nil {
+		o.Front.Retire = func(control.Comm) {}
+	}
+	return &Engine{front: o.Front, build: o.Build, load: o.Load, log: o.Log, teams: map[string]*team{}}
+}
+
+// Log is the engine's logger; it may be nil, which logs nothing.
+func (e *Engine) Log() *xlog.Logger {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.log
+}
+
+// settings reads the environment and says new warnings.
+func (e *Engine) settings() (*param.Settings, error) {
+	s, warnings, err := e.load()
+	param.LogWarnings(e.Log(), warnings)
+	return s, err
+}
+
+// service returns the bootstrap of this process, made with the settings in force at the first need.
+func (e *Engine) service(s *param.Settings) (*bootstrap.Service, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.svc != nil {
+		return e.svc, nil
+	}
+	o := bootstrap.Options{
+		Timeout: s.Duration(param.GCCLInitTimeout),
+		Log: func(l bootstrap.Level, line string) {
+			if l == bootstrap.Warn {
+				e.Log().Warn(xlog.Bootstrap, "%s", line)
+			} else {
+				e.Log().Info(xlog.Bootstrap, "%s", line)
+			}
+		},
+	}
+	filter, err := s.InterfaceFilter(param.NCCLSocketIfname)
+	if err != nil {
+		return nil, err
+	}
+	if !filter.Empty() {
+		o.IfFilter = filter.Match
+		o.IfFilterText = "NCCL_SOCKET_IFNAME=" + s.Str(param.NCCLSocketIfname)
+	}
+	switch s.Str(param.NCCLSocketFamily) {
+	case "AF_INET":
+		o.Family = bootstrap.FamilyIPv4
+	case "AF_INET6":
+		o.Family = bootstrap.FamilyIPv6
+	}
+	if lo, hi, ok := s.Range(param.GCCLPortRange); ok {
+		o.PortMin, o.PortMax = int(lo), int(hi)
+	}
+	svc, err := bootstrap.NewService(o)
+	if err != nil {
+		return nil, err
+	}
+	e.svc = svc
+	return svc, nil
+}
+
+// Close ends the bootstrap. For tests: in a program the engine lives as long as the process.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	svc := e.svc
+	e.svc = nil
+	e.mu.Unlock()
+	if svc == nil {
+		return nil
+	}
+	return svc.Close()
+}
+
+// UniqueID makes an id for a new communicator (ncclGetUniqueId).
+func (e *Engine) UniqueID() ([bootstrap.IDBytes]byte, error) {
+	s, err := e.settings()
+	if err != nil {
+		return bootstrap.ID{}, err
+	}
+	if text := s.Str(param.NCCLCommID); text != "" {
+		return bootstrap.StaticID(text)
+	}
+	svc, err := e.service(s)
+	if err != nil {
+		return bootstrap.ID{}, err
+	}
+	return svc.NewID()
+}
+
+// secretFor derives what the processes of a communicator prove to each other from what its ranks know before they meet.
+func secretFor(material []byte) []byte {
+	m := hmac.New(sha256.New, material)
+	m.Write([]byte("gccl clique secret"))
+	return m.Sum(nil)
+}
+
+func (e *Engine) joinTimeout(s *param.Settings) time.Duration {
+	if d := s.Duration(param.GCCLInitTimeout); d > 0 {
+		return d
+	}
+	return 30 * time.Minute
+}
+
+func joinName(rank, nranks int) string { return fmt.Sprintf("rank %d of %d", rank, nranks) }
+
+// SetLog replaces the log of communicators made from now on.
+func (e *Engine) SetLog(l *xlog.Logger) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.log = l
+}

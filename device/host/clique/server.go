@@ -1,0 +1,176 @@
+package clique
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/hex"
+	stdnet "net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gccl/gccl/device/host/arena"
+	"github.com/gccl/gccl/internal/xerr"
+)
+
+// Limits on strangers: anybody in the network namespace may connect.
+const (
+	askDeadline = 5 * time.Second
+	maxAsking   = 256
+)
+
+// server is the listening side of this process. It exists while any communicator is being set up.
+type server struct {
+	ln   *stdnet.UnixListener
+	name string
+	done chan struct{}
+}
+
+type grant struct {
+	secret []byte
+	refs   int
+}
+
+var local struct {
+	mu     sync.Mutex
+	srv    *server
+	grants map[ID]*grant
+}
+
+// Endpoint is what a peer needs to find this process's arena.
+type Endpoint struct {
+	Nonce  arena.Nonce
+	Socket string // abstract name, without the leading NUL
+}
+
+// Offer makes this process serve its arena to peers that know the secret. The caller calls Withdraw once; several
+// ranks of one process may offer the same secret.
+func Offer(secret []byte) (Endpoint, error) {
+	a, err := arena.Process()
+	if err != nil {
+		return Endpoint{}, err
+	}
+	local.mu.Lock()
+	defer local.mu.Unlock()
+	if local.srv == nil {
+		srv, err := listen(a)
+		if err != nil {
+			return Endpoint{}, err
+		}
+		local.srv = srv
+	}
+	if local.grants == nil {
+		local.grants = map[ID]*grant{}
+	}
+	id := IDOf(secret)
+	g := local.grants[id]
+	if g == nil {
+		g = &grant{secret: append([]byte(nil), secret...)}
+		local.grants[id] = g
+	}
+	g.refs++
+	return Endpoint{Nonce: a.Nonce(), Socket: local.srv.name}, nil
+}
+
+// Withdraw ends an Offer. With the last one the socket is closed.
+func Withdraw(secret []byte) {
+	local.mu.Lock()
+	id := IDOf(secret)
+	var last *server
+	if g := local.grants[id]; g != nil {
+		if g.refs--; g.refs == 0 {
+			delete(local.grants, id)
+		}
+		if len(local.grants) == 0 {
+			last, local.srv = local.srv, nil
+		}
+	}
+	local.mu.Unlock()
+	if last != nil {
+		_ = last.ln.Close()
+		<-last.done
+	}
+}
+
+func granted(id ID) []byte {
+	local.mu.Lock()
+	defer local.mu.Unlock()
+	if g := local.grants[id]; g != nil {
+		return g.secret
+	}
+	return nil
+}
+
+func listen(a *arena.Arena) (*server, error) {
+	const op = "shared memory socket"
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return nil, xerr.Wrap(xerr.System, op, err, "no random name")
+	}
+	s := &server{name: "gccl-" + hex.EncodeToString(random[:]), done: make(chan struct{})}
+	ln, err := stdnet.ListenUnix("unixpacket", &stdnet.UnixAddr{Name: "@" + s.name, Net: "unixpacket"})
+	if err != nil {
+		return nil, xerr.Wrap(xerr.System, op, err, "cannot listen on an abstract Unix socket").
+			WithHint("check the limit of open files (ulimit -n) and that the sandbox allows Unix sockets")
+	}
+	s.ln = ln
+	go s.accept(a)
+	return s, nil
+}
+
+func (s *server) accept(a *arena.Arena) {
+	defer close(s.done)
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	slots := make(chan struct{}, maxAsking)
+	for {
+		c, err := s.ln.AcceptUnix()
+		if err != nil {
+			if ne, ok := err.(stdnet.Error); ok && ne.Timeout() {
+				continue
+			}
+			if isClosed(err) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond) // out of descriptors: the peer's deadline bounds this
+			continue
+		}
+		slots <- struct{}{}
+		busy.Add(1)
+		go func() {
+			defer busy.Done()
+			serve(c, a)
+			<-slots
+		}()
+	}
+}
+
+// serve answers one peer. Whoever fails a check is disconnected without a word.
+func serve(c *stdnet.UnixConn, a *arena.Arena) {
+	defer c.Close()
+	if c.SetDeadline(time.Now().Add(askDeadline)) != nil || sameUser(c) != nil {
+		return
+	}
+	var mine [challengeBytes]byte
+	if _, err := rand.Read(mine[:]); err != nil {
+		return
+	}
+	if _, err := c.Write(mine[:]); err != nil {
+		return
+	}
+	buf := make([]byte, askBytes+1)
+	n, err := c.Read(buf)
+	if err != nil {
+		return
+	}
+	id, theirs, proof, ok := parseAsk(buf[:n])
+	if !ok {
+		return
+	}
+	secret := granted(id)
+	if secret == nil || !hmac.Equal(proof, mac(secret, "client", mine[:], theirs)) {
+		return
+	}
+	_, _, _ = c.WriteMsgUnix(answer(secret, theirs, mine[:], a.Nonce(), a.Size()), unix.UnixRights(a.FD()), nil)
+}

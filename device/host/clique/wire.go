@@ -1,0 +1,102 @@
+package clique
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	stdnet "net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gccl/gccl/device/host/arena"
+)
+
+const (
+	challengeBytes = 32
+	macBytes       = sha256.Size
+	askBytes       = IDBytes + challengeBytes + macBytes
+	answerBytes    = arena.NonceBytes + 8 + macBytes
+)
+
+// IDBytes is the length of a secret's public name.
+const IDBytes = 16
+
+// ID names a secret without giving it away.
+type ID [IDBytes]byte
+
+// IDOf derives the name of a secret.
+func IDOf(secret []byte) ID {
+	var id ID
+	copy(id[:], mac(secret, "clique id"))
+	return id
+}
+
+func mac(secret []byte, role string, parts ...[]byte) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte(role))
+	m.Write([]byte{0})
+	for _, p := range parts {
+		m.Write(p)
+	}
+	return m.Sum(nil)
+}
+
+// ask is the client's message.
+func ask(id ID, secret, theirs, mine []byte) []byte {
+	b := append(make([]byte, 0, askBytes), id[:]...)
+	b = append(b, mine...)
+	return append(b, mac(secret, "client", theirs, mine)...)
+}
+
+// parseAsk splits the client's message; the proof is not yet checked.
+func parseAsk(b []byte) (id ID, challenge, proof []byte, ok bool) {
+	if len(b) != askBytes {
+		return id, nil, nil, false
+	}
+	copy(id[:], b)
+	return id, b[IDBytes : IDBytes+challengeBytes], b[IDBytes+challengeBytes:], true
+}
+
+// answer is the server's last message.
+func answer(secret, client, server []byte, nonce arena.Nonce, size uint64) []byte {
+	b := append(make([]byte, 0, answerBytes), nonce[:]...)
+	b = binary.BigEndian.AppendUint64(b, size)
+	return append(b, mac(secret, "server", client, server, b)...)
+}
+
+// parseAnswer checks the server's last message.
+func parseAnswer(b, secret, client, server []byte) (nonce arena.Nonce, size uint64, ok bool) {
+	if len(b) != answerBytes {
+		return nonce, 0, false
+	}
+	head := b[:arena.NonceBytes+8]
+	if !hmac.Equal(b[len(head):], mac(secret, "server", client, server, head)) {
+		return nonce, 0, false
+	}
+	copy(nonce[:], head)
+	return nonce, binary.BigEndian.Uint64(head[arena.NonceBytes:]), true
+}
+
+// sameUser checks that the process at the other end runs under our user id.
+func sameUser(c *stdnet.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var inner error
+	if err := raw.Control(func(fd uintptr) {
+		cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return err
+	}
+	if inner != nil {
+		return fmt.Errorf("SO_PEERCRED: %w", inner)
+	}
+	if me := uint32(os.Geteuid()); cred.Uid != me {
+		return fmt.Errorf("process %d runs as user %d, this one as user %d", cred.Pid, cred.Uid, me)
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+#define _GNU_SOURCE
+#include "control.h"
+
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define GCCL_WINDOW_MAGIC 0x57434347u /* "GCCW" */
+
+ncclComm_s *gccl_ctl_new(void) {
+  ncclComm_s *c = calloc(1, sizeof *c);
+  if (c) {
+    c->magic = GCCL_COMM_MAGIC;
+    c->version = GCCL_COMM_VERSION;
+    atomic_store(&c->state, GCCL_COMM_INIT);
+  }
+  return c;
+}
+
+/* One block for the counters that the serving caller owns. */
+enum { COUNTERS = 4 };
+
+int gccl_ctl_arrays(ncclComm_s *c, int32_t nranks) {
+  size_t n = (size_t)nranks;
+  uint64_t *w = calloc(n * COUNTERS, sizeof *w);
+  gccl_peer *peers = calloc(n, sizeof *peers);
+  if (!w || !peers) {
+    free(w);
+    free(peers);
+    return 0;
+  }
+  c->peers = peers;
+  c->p2p_sent = w;
+  c->p2p_received = w + n;
+  c->signals_sent = w + 2 * n;
+  c->signals_waited = w + 3 * n;
+  return 1;
+}
+
+void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
+  c->core = id->core;
+  c->rank = id->rank;
+  c->nranks = id->nranks;
+  c->device = id->device;
+  c->blocking = id->blocking;
+  c->check = id->check;
+  c->deterministic = id->deterministic;
+  c->one_process = id->one_process;
+  c->spin_ns = id->spin_ns;
+  c->yield_ns = id->yield_ns;
+}
+
+void gccl_ctl_geometry(ncclComm_s *c, uint64_t eager, uint64_t stage) {
+  gccl_geometry_init(&c->geo, (uint32_t)c->nranks, eager, stage);
+}
+
+uint64_t gccl_ctl_area_size(uint32_t nranks, uint64_t eager, uint64_t stage) {
+  gccl_geometry g;
+  gccl_geometry_init(&g, nranks, eager, stage);
+  return g.size;
+}
+
+void gccl_ctl_peer(ncclComm_s *c, int32_t rank, uintptr_t area, uintptr_t arena, int same) {
+  gccl_peer *p = &c->peers[rank];
+  p->area = (char *)area;
+  p->arena = (char *)arena;
+  p->same_process = (uint8_t)(same != 0);
+  if (rank == c->rank) c->self = *p;
+  if (rank == 0) c->sleepers = area ? (_Atomic(uint32_t) *)&((gccl_area *)area)->sleepers : NULL;
+}
+
+void gccl_ctl_self(ncclComm_s *c, uintptr_t area, uintptr_t arena, uint64_t arena_size) {
+  c->self.area = (char *)area;
+  c->self.arena = (char *)arena;
+  c->self.same_process = 1;
+  c->arena = (char *)arena;
+  c->arena_size = arena_size;
+}
+
+void gccl_ctl_area_init(ncclComm_s *c) {
+  gccl_area *a = (gccl_area *)c->self.area;
+  a->rank = c->rank;
+  a->nranks = c->nranks;
+  a->asleep_on = -1;
+  a->version = GCCL_SHARED_VERSION;
+  __atomic_store_n(&a->magic, GCCL_SHARED_MAGIC, __ATOMIC_RELEASE);
+}
+
+int gccl_ctl_area_check(ncclComm_s *c, int32_t rank, uint32_t *magic, uint32_t *version, int32_t *has) {
+  const gccl_area *a = (const gccl_area *)c->peers[rank].area;
+  *magic = __atomic_load_n(&a->magic, __ATOMIC_ACQUIRE);
+  *version = a->version;
+  *has = a->rank;
+  return *magic == GCCL_SHARED_MAGIC && *version == GCCL_SHARED_VERSION && *has == rank && a->nranks == c->nranks;
+}
+
+/* The proof uses the one-sided signal words: there is one per pair, and nobody else writes them during init. */
+static uint64_t *proof_word(ncclComm_s *c, int32_t owner, int32_t writer) {
+  return (uint64_t *)(c->peers[owner].area + c->geo.signals + (uint64_t)writer * GCCL_LINE);
+}
+
+void gccl_ctl_proof_write(ncclComm_s *c, int32_t to, uint64_t pattern) {
+  __atomic_store_n(proof_word(c, to, c->rank), pattern, __ATOMIC_RELEASE);
+}
+
+uint64_t gccl_ctl_proof_take(ncclComm_s *c, int32_t from) {
+  uint64_t *w = proof_word(c, c->rank, from);
+  uint64_t got = __atomic_load_n(w, __ATOMIC_ACQUIRE);
+  __atomic_store_n(w, 0, __ATOMIC_RELAXED);
+  return got;
+}
+
+/* Beside the signal word of a pair, in the same line and by the same writer: "I read your area no more". */
+void gccl_ctl_left_mark(ncclComm_s *c, int32_t to) { __atomic_store_n(proof_word(c, to, c->rank) + 1, 1, __ATOMIC_RELEASE); }
+
+int gccl_ctl_left_read(uintptr_t area, uint64_t signals, int32_t from) {
+  const uint64_t *w = (const uint64_t *)(area + signals + (uint64_t)from * GCCL_LINE);
+  return __atomic_load_n(w + 1, __ATOMIC_ACQUIRE) != 0;
+}
+
+void gccl_ctl_release(ncclComm_s *c) {
+  for (int i = 0; i < GCCL_TABLE; i++) {
+    free((void *)atomic_exchange(&c->table[i].plan, NULL));
+    atomic_store(&c->table[i].key, 0);
+  }
+  free(c->p2p_sent); /* start of the block of counters */
+  free(c->peers);
+  c->p2p_sent = c->p2p_received = c->signals_sent = c->signals_waited = NULL;
+  c->peers = NULL;
+  c->sleepers = NULL;
+  memset(&c->self, 0, sizeof c->self);
+  c->arena = NULL;
+  c->arena_size = 0;
+}
+
+uint32_t gccl_ctl_state(const ncclComm_s *c) { return atomic_load_explicit(&c->state, memory_order_acquire); }
+void gccl_ctl_state_set(ncclComm_s *c, uint32_t s) { atomic_store_explicit(&c->state, s, memory_order_release); }
+int gccl_ctl_state_swap(ncclComm_s *c, uint32_t from, uint32_t to) { return atomic_compare_exchange_strong(&c->state, &from, to); }
+
+/* Same protocol as gccl_comm_latch (device/host/exec/fault.c), which is in the other library: -1 claims the latch. */
+int gccl_ctl_latch(ncclComm_s *c, int32_t rc, const char *text, int32_t len) {
+  int32_t none = 0;
+  int first = atomic_compare_exchange_strong(&c->error, &none, -1);
+  if (first) {
+    size_t n = (size_t)len < sizeof c->cause - 1 ? (size_t)len : sizeof c->cause - 1;
+    memcpy(c->cause, text, n);
+    c->cause[n] = 0;
+    atomic_store_explicit(&c->async, rc, memory_order_relaxed);
+    atomic_store_explicit(&c->error, rc, memory_order_release);
+  }
+  atomic_store(&c->abort, 1);
+  gccl_ctl_wake(c);
+  return first;
+}
+
+int32_t gccl_ctl_error(const ncclComm_s *c) { return atomic_load_explicit(&c->error, memory_order_acquire); }
+uint32_t gccl_ctl_abort(const ncclComm_s *c) { return atomic_load(&c->abort); }
+void gccl_ctl_abort_set(ncclComm_s *c, uint32_t v) { atomic_store(&c->abort, v); }
+int32_t gccl_ctl_async(const ncclComm_s *c) { return atomic_load_explicit(&c->async, memory_order_acquire); }
+void gccl_ctl_async_set(ncclComm_s *c, int32_t v) { atomic_store_explicit(&c->async, v, memory_order_release); }
+
+void gccl_ctl_unlatch(ncclComm_s *c) {
+  atomic_store(&c->error, 0);
+  atomic_store(&c->async, 0);
+  c->cause[0] = 0;
+}
+
+/* Wakes this rank's own sleepers; they look at abort next. */
+void gccl_ctl_wake(ncclComm_s *c) {
+  gccl_area *a = (gccl_area *)c->self.area;
+  if (!a) return;
+  __atomic_store_n(&a->asleep, 0, __ATOMIC_SEQ_CST);
+  syscall(SYS_futex, &a->asleep, FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
+}
+
+static uint32_t table_start(uint64_t key) { return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 32) % GCCL_TABLE; }
+
+const gccl_lowered *gccl_ctl_plan_find(const ncclComm_s *c, uint32_t coll, uint32_t cls, uint32_t root) {
+  uint64_t key = gccl_table_key(coll, cls, root);
+  uint32_t at = table_start(key);
+  for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
+    uint64_t k = atomic_load_explicit(&c->table[at].key, memory_order_acquire);
+    if (k == key) return atomic_load_explicit(&c->table[at].plan, memory_order_acquire);
+    if (!k) return NULL;
+  }
+  return NULL;
+}
+
+/* Preconditions: the caller holds the communicator's plan lock; the key is not in the table. The plan is stored before its
+ * key: a reader that sees the key sees the plan. */
+int gccl_ctl_plan_add(ncclComm_s *c, uint32_t coll, uint32_t cls, uint32_t root, const void *block, uint64_t size, uint64_t *kept) {
+  uint64_t key = gccl_table_key(coll, cls, root);
+  uint32_t at = table_start(key);
+  for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
+    if (atomic_load(&c->table[at].key)) continue;
+    void *copy = malloc(size);
+    if (!copy) return 2;
+    memcpy(copy, block, size);
+    atomic_store_explicit(&c->table[at].plan, copy, memory_order_release);
+    atomic_store_explicit(&c->table[at].key, key, memory_order_release);
+    *kept += size;
+    return 0;
+  }
+  return 1;
+}
+
+void gccl_ctl_limit(ncclComm_s *c, uint32_t coll, uint32_t cls, uint64_t limit) {
+  if (coll < GCCL_NUM_COLLS && cls < GCCL_CLASSES) c->limit[coll][cls] = limit;
+}
+
+gccl_window *gccl_ctl_window_new(ncclComm_s *c, uintptr_t user, uint64_t size, uint64_t offset, int32_t flags) {
+  gccl_window *w = calloc(1, sizeof *w + 2 * (size_t)c->nranks * sizeof(uint64_t));
+  if (!w) return NULL;
+  w->magic = GCCL_WINDOW_MAGIC;
+  w->comm = c;
+  w->user = (char *)user;
+  w->size = size;
+  w->arena_offset = offset;
+  w->flags = flags;
+  w->peer_offset = (uint64_t *)(w + 1);
+  w->peer_size = w->peer_offset + c->nranks;
+  return w;
+}
+
+void gccl_ctl_window_peer(gccl_window *w, int32_t rank, uint64_t offset, uint64_t size) {
+  w->peer_offset[rank] = offset;
+  w->peer_size[rank] = size;
+}
+
+void gccl_ctl_window_flat(gccl_window *w, uintptr_t flat, uint64_t stride) {
+  w->flat = (char *)flat;
+  w->stride = stride;
+}
+
+int gccl_ctl_window_publish(ncclComm_s *c, gccl_window *w) {
+  for (int i = 0; i < 64; i++) {
+    gccl_window *none = NULL;
+    w->id = i;
+    if (atomic_compare_exchange_strong(&c->windows[i], &none, w)) return 1;
+  }
+  return 0;
+}
+
+int gccl_ctl_window_drop(ncclComm_s *c, gccl_window *w) {
+  for (int i = 0; i < 64; i++) {
+    gccl_window *is = w;
+    if (atomic_compare_exchange_strong(&c->windows[i], &is, NULL)) return 1;
+  }
+  return 0;
+}
+
+gccl_window *gccl_ctl_window_at(ncclComm_s *c, int32_t slot) { return atomic_load(&c->windows[slot]); }
+
+void gccl_ctl_window_free(gccl_window *w) {
+  w->magic = 0;
+  free(w);
+}

@@ -1,0 +1,194 @@
+/* Issue order and the driving loop.
+ *
+ * Operations of one communicator run in the order in which their calls took a ticket, whatever thread or stream runs
+ * them. A launch that contains several communicators holds one ticket of each and drives each as soon as it is its turn,
+ * so that ranks which share a thread never wait for each other behind a blocked call.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <time.h>
+
+#include "exec.h"
+
+uint64_t gccl_order_take(struct ncclComm *c) { return atomic_fetch_add_explicit(&c->next, 1, memory_order_acq_rel); }
+
+static inline int served(const struct ncclComm *c, uint64_t ticket) {
+  return atomic_load_explicit(&c->serving, memory_order_acquire) == ticket;
+}
+
+static inline void pass_on(struct ncclComm *c, uint64_t ticket) {
+  atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
+}
+
+/* Waiting for a turn is waiting for another thread of this process: short yields, then naps. */
+static void nap(unsigned *naps) {
+  if ((*naps)++ < 200) {
+    sched_yield();
+    return;
+  }
+  struct timespec t = {0, *naps < 400 ? 50000 : 1000000};
+  nanosleep(&t, NULL);
+}
+
+static int failure_of(struct ncclComm *c) {
+  int32_t e;
+  while ((e = atomic_load_explicit(&c->error, memory_order_acquire)) == -1) sched_yield(); /* its text is being written */
+  return e > 0 ? e : GCCL_RC_USAGE;
+}
+
+int gccl_order_quiesce(struct ncclComm *c, uint64_t timeout_ns) {
+  uint64_t start = gccl_now_ns();
+  uint64_t goal = atomic_load(&c->next);
+  for (unsigned naps = 0; atomic_load_explicit(&c->serving, memory_order_acquire) < goal;) {
+    nap(&naps);
+    if (timeout_ns && gccl_now_ns() - start > timeout_ns) return GCCL_RC_TIMEOUT;
+  }
+  return GCCL_DONE;
+}
+
+typedef struct {
+  gccl_op *op;
+  int rc;
+} one;
+
+static int recheck_one(void *arg) {
+  one *o = arg;
+  o->op->moved = 0;
+  o->rc = gccl_op_step(o->op);
+  return o->rc != GCCL_BLOCKED || o->op->moved;
+}
+
+int gccl_drive_one(gccl_op *op, uint64_t ticket) {
+  struct ncclComm *c = op->comm;
+  int r = 0;
+  if (__builtin_expect(!served(c, ticket), 0)) {
+    unsigned naps = 0;
+    while (!served(c, ticket)) nap(&naps);
+  }
+  if (__builtin_expect(atomic_load_explicit(&c->abort, memory_order_relaxed), 0)) {
+    r = failure_of(c);
+    pass_on(c, ticket);
+    return r;
+  }
+  r = gccl_op_begin(op);
+  gccl_idle idle = {0};
+  while (r == GCCL_DONE && (r = gccl_op_step(op)) == GCCL_BLOCKED) {
+    if (__builtin_expect(atomic_load_explicit(&c->abort, memory_order_relaxed), 0)) {
+      r = failure_of(c);
+      break;
+    }
+    if (op->moved) {
+      op->moved = 0;
+      gccl_idle_reset(&idle);
+    }
+    one o = {op, GCCL_BLOCKED};
+    gccl_idle_wait(&idle, c, op->blocked_on, recheck_one, &o, UINT64_MAX);
+    r = o.rc == GCCL_BLOCKED ? GCCL_DONE : o.rc;
+    if (o.rc == GCCL_DONE) break; /* finished in the recheck */
+  }
+  pass_on(c, ticket);
+  return r;
+}
+
+/* One turn of a batch: returns GCCL_DONE when it has ended (rc says how), else GCCL_BLOCKED. moved says whether anything changed. */
+static int turn(gccl_batch *b, int *moved) {
+  struct ncclComm *c = b->comm;
+  if (b->left < 0) return GCCL_DONE;
+  if (!b->begun) {
+    if (!served(c, b->ticket)) return GCCL_BLOCKED;
+    b->begun = 1;
+    b->coll = -1;
+    b->left = b->nops;
+    *moved = 1;
+    for (int i = 0; i < b->nops; i++)
+      if (b->ops[i].kind != GCCL_DO_COLL) b->ops[i].fold = 0, b->rc = gccl_op_begin(&b->ops[i]);
+  }
+  if (atomic_load_explicit(&c->abort, memory_order_relaxed)) {
+    b->rc = failure_of(c);
+    b->left = -1;
+    pass_on(c, b->ticket);
+    *moved = 1;
+    return GCCL_DONE;
+  }
+  for (int i = 0; i < b->nops; i++) {
+    gccl_op *op = &b->ops[i];
+    if (op->finished) continue;
+    if (op->kind == GCCL_DO_COLL) { /* the first unfinished collective only */
+      if (b->coll >= 0 && b->coll != i) continue;
+      if (b->coll < 0) {
+        b->coll = i;
+        if ((b->rc = gccl_op_begin(op)) != 0) continue; /* latched: the next turn ends the batch */
+      }
+    }
+    op->moved = 0;
+    int r = gccl_op_step(op);
+    *moved |= op->moved;
+    if (r == GCCL_BLOCKED) continue;
+    *moved = 1;
+    if (r != GCCL_DONE) continue; /* latched */
+    op->finished = 1;
+    b->left--;
+    if (op->kind == GCCL_DO_COLL) b->coll = -1;
+  }
+  if (b->left > 0) return GCCL_BLOCKED;
+  b->rc = 0;
+  b->left = -1;
+  pass_on(c, b->ticket);
+  return GCCL_DONE;
+}
+
+typedef struct {
+  gccl_batch *b;
+  int n;
+} many;
+
+static int all_turns(many *m, int *active, struct ncclComm **blocked, int *on) {
+  int moved = 0;
+  *active = 0;
+  *blocked = NULL;
+  for (int i = 0; i < m->n; i++) {
+    gccl_batch *b = &m->b[i];
+    if (b->left < 0 || turn(b, &moved) == GCCL_DONE) continue;
+    ++*active;
+    if (b->begun && !*blocked) {
+      *blocked = b->comm;
+      *on = b->nops == 1 ? b->ops[0].blocked_on : -1;
+    }
+  }
+  return moved;
+}
+
+static int recheck_many(void *arg) {
+  int active, on;
+  struct ncclComm *blocked;
+  return all_turns(arg, &active, &blocked, &on) || active == 0;
+}
+
+int gccl_drive(gccl_batch *batches, int n) {
+  many m = {batches, n};
+  gccl_idle idle = {0};
+  unsigned naps = 0;
+  for (int i = 0; i < n; i++) {
+    batches[i].begun = batches[i].left = batches[i].rc = 0;
+    for (int k = 0; k < batches[i].nops; k++) batches[i].ops[k].finished = 0;
+  }
+  for (;;) {
+    int active, on = -1;
+    struct ncclComm *blocked;
+    int moved = all_turns(&m, &active, &blocked, &on);
+    if (!active) break;
+    if (moved) {
+      gccl_idle_reset(&idle);
+      naps = 0;
+      continue;
+    }
+    if (!blocked || blocked->nranks == 1)
+      nap(&naps);
+    else /* a sleeper on one communicator's word does not hear the others: sleep briefly unless it is the only one */
+      gccl_idle_wait(&idle, blocked, active == 1 ? on : -1, recheck_many, &m, active == 1 ? UINT64_MAX : 500000);
+  }
+  int rc = 0;
+  for (int i = 0; i < n; i++)
+    if (batches[i].rc) rc = batches[i].rc;
+  return rc;
+}

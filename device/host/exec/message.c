@@ -1,0 +1,169 @@
+/* Point-to-point messages: ncclSend and ncclRecv.
+ *
+ * Every ordered pair of ranks has two mailboxes, one written by the sender and one by the receiver. Both sides post where
+ * their buffer is; whoever reaches the other's buffer moves the bytes once, the receiver for preference. Where
+ * neither can, pieces pass through the sender's scratch. A sender takes its scratch only when the receiver
+ * has posted, so that a message nobody waits for never holds it (messages of a group may complete in any order).
+ * The message number of the pair is in every word: a stale word is never mistaken for a new one.
+ */
+#include <string.h>
+
+#include "exec.h"
+
+enum { MS_POST, MS_MATCH, MS_MOVE, MS_DRAIN };
+enum { POST_INLINE = 24 };
+
+static gccl_post *send_post(const struct ncclComm *c, int from, int to) {
+  return (gccl_post *)(c->peers[from].area + c->geo.send_posts) + to;
+}
+
+static gccl_post *recv_post(const struct ncclComm *c, int from, int to) {
+  return (gccl_post *)(c->peers[to].area + c->geo.recv_posts) + from;
+}
+
+static char *half_of(const struct ncclComm *c, int sender, uint64_t piece) {
+  return c->peers[sender].area + c->geo.p2p + (piece & 1) * (c->geo.p2p_bytes / 2);
+}
+
+static int reachable(uint8_t kind) { return kind == GCCL_BUF_ARENA || kind == GCCL_BUF_LOCAL; }
+
+static char *address(const struct ncclComm *c, int q, const gccl_post *p) {
+  return p->kind == GCCL_BUF_ARENA ? c->peers[q].arena + p->addr : (char *)(uintptr_t)p->addr;
+}
+
+/* Unlike a collective's record, a post has one reader: memory of this process is reachable for a peer thread. */
+static uint8_t reach_pair(const struct ncclComm *c, int peer, const void *p, uint64_t bytes, uint64_t *addr) {
+  uint8_t kind = gccl_reach(c, p, bytes, addr);
+  if (kind == GCCL_BUF_STAGED && c->peers[peer].same_process) return GCCL_BUF_LOCAL;
+  return kind;
+}
+
+static int disagree(const gccl_op *x, int sender, int receiver, const gccl_post *s, const gccl_post *r) {
+  gccl_comm_latch(x->comm, GCCL_RC_USAGE,
+                  "rank %d sends %llu bytes (type code %u) and rank %d expects %llu bytes (type code %u) as message %llu of the pair: "
+                  "count and type of matching ncclSend and ncclRecv must be equal",
+                  sender, (unsigned long long)s->bytes, s->hash, receiver, (unsigned long long)r->bytes, r->hash,
+                  (unsigned long long)x->seq);
+  return GCCL_RC_USAGE;
+}
+
+static void fill(const gccl_op *x, gccl_post *p, uint64_t bytes, const void *buf) {
+  uint64_t addr = 0;
+  p->bytes = bytes;
+  p->hash = x->dtype;
+  p->kind = bytes ? reach_pair(x->comm, x->root, buf, bytes, &addr) : GCCL_BUF_LOCAL;
+  p->addr = addr;
+}
+
+static int send_step(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  int me = c->rank, to = x->root;
+  gccl_post *s = send_post(c, me, to), *r = recv_post(c, me, to);
+  uint64_t bytes = x->count * gccl_dtype_size(x->dtype), k = x->seq, end = (k + 1) << GCCL_STEP_BITS;
+  x->blocked_on = to;
+  switch (x->phase) {
+  case MS_POST:
+    if (k > 1 && gccl_load(&r->done) < k << GCCL_STEP_BITS) return GCCL_BLOCKED; /* the last message is still being read */
+    fill(x, s, bytes, x->send);
+    if (bytes <= POST_INLINE && bytes > 0) {
+      s->kind = GCCL_BUF_INLINE;
+      memcpy(s->pad, x->send, bytes);
+    }
+    gccl_store(&s->seq, k); /* acquired in recv_step */
+    gccl_wake(c);
+    if (s->kind == GCCL_BUF_INLINE) return GCCL_DONE;
+    x->phase = reachable(s->kind) ? MS_DRAIN : MS_MATCH;
+    x->moved = 1;
+    return gccl_message_step(x);
+  case MS_MATCH:
+    if (gccl_load(&r->seq) < k) return GCCL_BLOCKED;
+    if (r->bytes != bytes || r->hash != x->dtype) return disagree(x, me, to, s, r);
+    if (reachable(r->kind)) {
+      gccl_copy(c->simd, address(c, to, r), x->send, bytes, 0);
+      gccl_store(&s->done, end);
+      gccl_wake(c);
+      x->phase = MS_DRAIN;
+      return gccl_message_step(x);
+    }
+    if (c->p2p_owner) return GCCL_BLOCKED; /* another message of this rank has the scratch; its receiver is there */
+    c->p2p_owner = (uint64_t)to + 1;
+    x->phase = MS_MOVE;
+    x->done = 0;
+    x->moved = 1;
+    /* fall through */
+  case MS_MOVE: {
+    uint64_t half = c->geo.p2p_bytes / 2, n = (bytes + half - 1) / half;
+    while (x->done < n) {
+      if (x->done >= 2 && gccl_load(&r->done) < (k << GCCL_STEP_BITS | (x->done - 1))) return GCCL_BLOCKED;
+      uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
+      memcpy(half_of(c, me, x->done), (const char *)x->send + off, len);
+      x->done++;
+      gccl_store(&s->done, k << GCCL_STEP_BITS | x->done);
+      gccl_wake(c);
+      x->moved = 1;
+    }
+    x->phase = MS_DRAIN;
+  }
+    /* fall through */
+  default:
+    if (gccl_load(&r->done) < end) return GCCL_BLOCKED;
+    if (c->p2p_owner == (uint64_t)to + 1) c->p2p_owner = 0;
+    return GCCL_DONE;
+  }
+}
+
+static int recv_step(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  int me = c->rank, from = x->root;
+  gccl_post *s = send_post(c, from, me), *r = recv_post(c, from, me);
+  uint64_t bytes = x->count * gccl_dtype_size(x->dtype), k = x->seq, end = (k + 1) << GCCL_STEP_BITS;
+  x->blocked_on = from;
+  switch (x->phase) {
+  case MS_POST:
+    if (k > 1 && gccl_load(&r->done) < k << GCCL_STEP_BITS) return GCCL_BLOCKED; /* this rank's last message of the pair is not done */
+    fill(x, r, bytes, x->recv);
+    gccl_store(&r->seq, k); /* acquired in send_step */
+    gccl_wake(c);
+    x->phase = MS_MATCH;
+    x->done = 0;
+    x->moved = 1;
+    /* fall through */
+  case MS_MATCH:
+    if (gccl_load(&s->seq) < k) return GCCL_BLOCKED;
+    if (s->bytes != bytes || s->hash != x->dtype) return disagree(x, from, me, s, r);
+    if (s->kind == GCCL_BUF_INLINE) {
+      memcpy(x->recv, s->pad, bytes);
+    } else if (reachable(s->kind)) {
+      if (bytes) gccl_copy(c->simd, x->recv, address(c, from, s), bytes, 0);
+    } else {
+      x->phase = MS_MOVE;
+      x->moved = 1;
+      return gccl_message_step(x);
+    }
+    gccl_store(&r->done, end);
+    gccl_wake(c);
+    return GCCL_DONE;
+  default:
+    if (reachable(r->kind)) { /* the sender writes into this rank's buffer */
+      if (gccl_load(&s->done) < end) return GCCL_BLOCKED;
+    } else {
+      uint64_t half = c->geo.p2p_bytes / 2, n = (bytes + half - 1) / half;
+      while (x->done < n) {
+        if (gccl_load(&s->done) < (k << GCCL_STEP_BITS | (x->done + 1))) return GCCL_BLOCKED;
+        uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
+        memcpy((char *)x->recv + off, half_of(c, from, x->done), len);
+        x->done++;
+        if (x->done < n) {
+          gccl_store(&r->done, k << GCCL_STEP_BITS | x->done);
+          gccl_wake(c);
+        }
+        x->moved = 1;
+      }
+    }
+    gccl_store(&r->done, end);
+    gccl_wake(c);
+    return GCCL_DONE;
+  }
+}
+
+int gccl_message_step(gccl_op *x) { return x->kind == GCCL_DO_SEND ? send_step(x) : recv_step(x); }

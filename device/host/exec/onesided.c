@@ -1,0 +1,30 @@
+/* One-sided operations on windows: ncclPutSignal, ncclSignal, ncclWaitSignal.
+ *
+ * A put is a store by the caller into the peer's arena; the signal word of the pair (in the target's area, written by this rank
+ * alone) is raised behind it with release, so a visible signal implies its data and all earlier puts to that peer.
+ */
+#include <string.h>
+
+#include "exec.h"
+
+static uint64_t *signal_word(const struct ncclComm *c, int from, int to) {
+  if (c->nranks == 1) return &c->signals_sent[0]; /* no area: what was sent is what has arrived */
+  return (uint64_t *)(c->peers[to].area + c->geo.signals + (uint64_t)from * GCCL_LINE);
+}
+
+int gccl_onesided_step(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  int peer = x->root;
+  if (x->kind == GCCL_DO_PUT) {
+    if (x->count) gccl_copy(c->simd, x->recv, x->send, x->count * gccl_dtype_size(x->dtype), 0);
+    if (x->signal) {
+      gccl_store(signal_word(c, c->rank, peer), ++c->signals_sent[peer]); /* acquired below */
+      if (c->nranks > 1) gccl_wake(c);
+    }
+    return GCCL_DONE;
+  }
+  x->blocked_on = peer;
+  if (gccl_load(signal_word(c, peer, c->rank)) < c->signals_waited[peer] + x->count) return GCCL_BLOCKED;
+  c->signals_waited[peer] += x->count;
+  return GCCL_DONE;
+}

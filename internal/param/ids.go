@@ -1,0 +1,135 @@
+package param
+
+// ID names a setting in code.
+type ID int
+
+// The settings. Each has one line in the table.
+const (
+	// Our own.
+	GCCLInitTimeout ID = iota
+	GCCLDevice
+	GCCLDeterministic
+	GCCLSpinUs
+	GCCLYieldUs
+	GCCLStageBytes
+	GCCLEagerBytes
+	GCCLLsaStride
+	GCCLCma
+	GCCLCheck
+	GCCLSimd
+	GCCLPortRange
+	GCCLFault
+
+	// Logs and files.
+	NCCLDebug
+	NCCLDebugSubsys
+	NCCLDebugFile
+	NCCLDebugTimestampFormat
+	NCCLDebugTimestampLevels
+	NCCLSetThreadName
+	NCCLWarnEnableDebugInfo
+	NCCLNoCache
+	NCCLParamDumpAll
+	NCCLConfFile
+
+	// Bootstrap and sockets.
+	NCCLSocketIfname
+	NCCLSocketFamily
+	NCCLSocketNthreads
+	NCCLNsocksPerthread
+	NCCLCommID
+	NCCLOobNetEnable
+	NCCLOobNetIfname
+	NCCLHostid
+
+	// Plugins and network.
+	NCCLNet
+	NCCLNetPlugin
+	NCCLTunerPlugin
+	NCCLProfilerPlugin
+	NCCLGinPlugin
+	NCCLRmaPlugin
+	NCCLEnvPlugin
+	NCCLIbDisable
+	NCCLIbHca
+	NCCLIbTimeout
+	NCCLIbRetryCnt
+	NCCLIbGidIndex
+	NCCLIbRoceVersionNum
+	NCCLIbSl
+	NCCLIbTc
+	NCCLIbFifoTc
+	NCCLIbQpsPerConnection
+	NCCLIbSplitDataOnQps
+	NCCLIbPciRelaxedOrdering
+	NCCLIbAdaptiveRouting
+	NCCLIbMergeNics
+	NCCLNetGdrLevel
+	NCCLNetGdrRead
+	NCCLNetGdrC2c
+	NCCLDmabufEnable
+	NCCLCrossNic
+	NCCLPxnDisable
+	NCCLP2pPxnLevel
+	NCCLGinEnable
+	NCCLGinType
+
+	// Paths between ranks of a host.
+	NCCLP2pDisable
+	NCCLP2pLevel
+	NCCLP2pDirectDisable
+	NCCLP2pUseCudaMemcpy
+	NCCLShmDisable
+	NCCLMultiRankGpuEnable
+	NCCLMnnvlEnable
+	NCCLNvlsEnable
+	NCCLCollnetEnable
+	NCCLIgnoreCPUAffinity
+
+	// Methods, channels, buffers.
+	NCCLBuffsize
+	NCCLNthreads
+	NCCLMinCtas
+	NCCLMaxCtas
+	NCCLMinP2pNchannels
+	NCCLMaxP2pNchannels
+	NCCLNchannelsPerNetPeer
+	NCCLNvlsNchannels
+	NCCLP2pMaxPeers
+	NCCLAlgo
+	NCCLProto
+	NCCLTopoFile
+	NCCLTopoDumpFile
+	NCCLGraphFile
+	NCCLSymCtas
+	NCCLSymKernel
+
+	// Memory and registration.
+	NCCLCumemEnable
+	NCCLCumemHostEnable
+	NCCLWinEnable
+	NCCLLocalRegister
+	NCCLGraphRegister
+	NCCLLegacyCudaRegister
+	NCCLDisableMemManager
+
+	// Communicators and launches.
+	NCCLCommBlocking
+	NCCLCommSplitShareResources
+	NCCLCommShrinkShareResources
+	NCCLCgaClusterSize
+	NCCLCtaPolicy
+	NCCLNvlinkUtilCentricSchedEnable
+	NCCLRuntimeConnect
+	NCCLLaunchMode
+	NCCLLaunchOrderImplicit
+	NCCLGraphMixingSupport
+	NCCLGraphStreamOrdering
+	NCCLNumRmaCtx
+	NCCLCheckPointers
+	NCCLCheckMode
+	NCCLRasEnable
+	NCCLRasAddr
+
+	numIDs
+)

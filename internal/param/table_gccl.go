@@ -1,0 +1,35 @@
+package param
+
+import (
+	"math"
+	"time"
+)
+
+var gcclDefs = []Def{
+	{ID: GCCLInitTimeout, Name: "GCCL_INIT_TIMEOUT", Type: TypeDuration, Default: "30m", Min: int64(time.Millisecond), Max: math.MaxInt64, Unit: "s", Subsys: "init", Strict: true,
+		Text: "How long communicator creation waits for all ranks before it ends with an error that names the missing ones."},
+	{ID: GCCLDevice, Name: "GCCL_DEVICE", Type: TypeEnum, Default: "auto", Values: []string{"auto", "host", "cuda"}, Subsys: "init", Agree: true, Strict: true,
+		Text: "Where collectives run: host is ordinary memory and CPUs, cuda is GPUs, auto is cuda where a usable GPU is found and host otherwise."},
+	{ID: GCCLDeterministic, Name: "GCCL_DETERMINISTIC", Type: TypeBool, Default: "0", Subsys: "coll", Agree: true, Strict: true,
+		Text: "1 pins the order in which contributions are added, so that results have the same bits whatever the size of the message and the number of ranks per host."},
+	{ID: GCCLSpinUs, Name: "GCCL_SPIN_US", Type: TypeInt, Default: "auto", Min: 0, Max: 1_000_000, Unit: "us", Subsys: "wait", Strict: true,
+		Text: "How long a host wait spins before it starts to yield the CPU. auto depends on whether the ranks of the host have a CPU each."},
+	{ID: GCCLYieldUs, Name: "GCCL_YIELD_US", Type: TypeInt, Default: "auto", Min: 0, Max: 1_000_000, Unit: "us", Subsys: "wait", Strict: true,
+		Text: "How long a host wait yields the CPU before it sleeps in the kernel."},
+	{ID: GCCLStageBytes, Name: "GCCL_STAGE_BYTES", Type: TypeSize, Default: "auto", Min: 64 << 10, Max: 1 << 40, Unit: "bytes", Subsys: "memory", Agree: true, Strict: true,
+		Text: "Scratch memory per rank through which buffers go that peers cannot reach directly."},
+	{ID: GCCLEagerBytes, Name: "GCCL_EAGER_BYTES", Type: TypeSize, Default: "auto", Min: 0, Max: 1 << 40, Unit: "bytes", Subsys: "coll", Agree: true, Strict: true,
+		Text: "Largest message that a collective handles in one shot, every rank reading all contributions."},
+	{ID: GCCLLsaStride, Name: "GCCL_LSA_STRIDE", Type: TypeSize, Default: "4GiB", Min: 1 << 20, Max: 1 << 46, Unit: "bytes", Subsys: "memory", Agree: true, Strict: true,
+		Text: "Distance between the address ranges of neighbouring ranks in the flat window range of a process; bounds how much window memory a rank can have."},
+	{ID: GCCLCma, Name: "GCCL_CMA", Type: TypeEnum, Default: "auto", Values: []string{"auto", "0", "1"}, Subsys: "memory", Strict: true,
+		Text: "Single copy between processes by cross-memory attach: auto uses it where a handshake proves that it works, 0 never, 1 makes it an error if it does not."},
+	{ID: GCCLCheck, Name: "GCCL_CHECK", Type: TypeBool, Default: "1", Subsys: "coll", Agree: true, Strict: true,
+		Text: "1 compares the calls of all ranks (operation, count, type, root) and reports a disagreement instead of computing something wrong."},
+	{ID: GCCLSimd, Name: "GCCL_SIMD", Type: TypeEnum, Default: "auto", Values: []string{"auto", "c", "avx2", "avx512", "neon"}, Subsys: "coll", Strict: true,
+		Text: "Instruction set of the host reductions. Results have the same bits with all of them."},
+	{ID: GCCLPortRange, Name: "GCCL_PORT_RANGE", Type: TypeRange, Default: "", Min: 1, Max: 65535, Subsys: "bootstrap", Strict: true,
+		Text: "TCP ports that listening sockets may use, as lo-hi, for hosts behind a firewall. Unset: any free port."},
+	{ID: GCCLFault, Name: "GCCL_FAULT", Type: TypeList, Default: "", Subsys: "test", State: Experimental, Strict: true,
+		Text: "Named fault points to trigger in tests of the library itself."},
+}

@@ -1,0 +1,25 @@
+package param
+
+// Paths between ranks of one host.
+var pathDefs = []Def{
+	{ID: NCCLP2pDisable, Name: "NCCL_P2P_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo",
+		Text: "1 forbids direct access between the memory of two ranks; in host mode: shared windows and cross-memory attach between processes."},
+	{ID: NCCLShmDisable, Name: "NCCL_SHM_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo",
+		Text: "1 forbids shared memory between processes."},
+	{ID: NCCLP2pLevel, Name: "NCCL_P2P_LEVEL", Type: TypeString, Default: "auto", Subsys: "topo", State: NoEffect,
+		Text: "Largest distance of two GPUs for direct access: LOC, NVL, PIX, PXB, PHB, SYS, or a number."},
+	{ID: NCCLP2pDirectDisable, Name: "NCCL_P2P_DIRECT_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
+		Text: "1 forbids direct pointers between GPUs of one process."},
+	{ID: NCCLP2pUseCudaMemcpy, Name: "NCCL_P2P_USE_CUDA_MEMCPY", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
+		Text: "1 copies between GPUs with copy engines."},
+	{ID: NCCLMultiRankGpuEnable, Name: "NCCL_MULTI_RANK_GPU_ENABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
+		Text: "NCCL's permission for several ranks on one GPU. Several ranks may always share a device here."},
+	{ID: NCCLMnnvlEnable, Name: "NCCL_MNNVL_ENABLE", Type: TypeInt, Default: "2", Subsys: "topo", Min: 0, Max: 2, State: NoEffect,
+		Text: "NVLink between hosts: 0 off, 1 on, 2 where available."},
+	{ID: NCCLNvlsEnable, Name: "NCCL_NVLS_ENABLE", Type: TypeInt, Default: "2", Subsys: "topo", Min: 0, Max: 2, State: NoEffect,
+		Text: "Reduction in NVLink switches: 0 off, 1 on, 2 where available."},
+	{ID: NCCLCollnetEnable, Name: "NCCL_COLLNET_ENABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
+		Text: "Reduction in the network."},
+	{ID: NCCLIgnoreCPUAffinity, Name: "NCCL_IGNORE_CPU_AFFINITY", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
+		Text: "1 places threads by the GPU alone, whatever the affinity of the process."},
+}
