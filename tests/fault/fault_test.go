@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestFault(t *testing.T) {
+	env := map[string][]string{"missing": {"GCCL_INIT_TIMEOUT=3s"}}
 	for _, s := range []struct {
 		name, launch string
 		ranks        int
@@ -55,6 +56,7 @@ func TestFault(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%d", s.name, s.launch, s.ranks), func(t *testing.T) {
 			program.Check(t, rankrun.Spec{
+				Env:      env[s.name],
 				Args:     []string{"--suite", s.name, "--launch", s.launch, "--ranks", strconv.Itoa(s.ranks), "--limit", "30"},
 				Deadline: 40 * time.Second,
 			})
