@@ -18,6 +18,9 @@ FRONT_OBJ := $(FRONT_SRC:%.c=$(OBJ)/%.o)
 C_HEADERS := $(wildcard include/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h)
 GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod go.sum
 
+# Go's build cache does not see C headers outside a package's own folder: their hash in a flag makes it look again.
+export CGO_CFLAGS := -O2 -g -DGCCL_HEADERS=$(shell cat $(C_HEADERS) $(wildcard device/host/*/*.c) | sha256sum | cut -c1-16)
+
 .PHONY: all build
 all: build
 
@@ -25,7 +28,8 @@ build: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(BIN)/gccl-perf $(BIN)/gccl-inf
 
 $(OBJ)/%.o: %.c $(C_HEADERS)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_FRONT) -c $< -o $@
+	@echo cc $<
+	@$(CC) $(CFLAGS_FRONT) -c $< -o $@
 
 $(LIB)/libgccl.so: $(FRONT_OBJ) capi/front/exports.map
 	@mkdir -p $(@D)

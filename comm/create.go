@@ -24,7 +24,7 @@ type spec struct {
 	rank, nranks int
 	cfg          Config
 	material     []byte                        // known to all ranks before they meet
-	join         func(j *bootstrap.JoinConfig) // says which room
+	join         func(j *bootstrap.JoinConfig) // says which room; nil for the only member of a child
 	set          *param.Settings
 }
 
@@ -100,6 +100,10 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	c.identify(s, s.nranks == 1)
 	if err := c.ctl.AllocArrays(s.nranks); err != nil {
 		return err
+	}
+	if s.join == nil { // the only member of a child
+		c.setLimits()
+		return nil
 	}
 	svc, err := c.e.service(s.set)
 	if err != nil {

@@ -40,15 +40,6 @@ const (
 	NumColls
 )
 
-var collNames = [NumColls]string{"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", "gather", "scatter", "send_recv"}
-
-func (c Coll) String() string {
-	if c < NumColls {
-		return collNames[c]
-	}
-	return "unknown"
-}
-
 // Reduces says whether the collective applies a reduction operator.
 func (c Coll) Reduces() bool { return c == AllReduce || c == ReduceScatter || c == Reduce }
 
@@ -102,11 +93,11 @@ const (
 // Ref names one place, or a set of Count places (j = 0 … Count-1).
 type Ref struct {
 	Space   Space
-	Count   int // size of the set, at least 1
-	Rank    Affine
-	Chunk   Affine
-	Edge    int  // index into Plan.Edges, for Slot
-	Partial bool // elements are of the accumulator type (fp32 for 16- and 8-bit floats): partial sums
+	Count   int    // size of the set, at least 1
+	Rank    Affine // not of Slot
+	Chunk   Affine // of Slot: the part that moves through it; of Out: 0
+	Edge    int    // index into Plan.Edges, for Slot
+	Partial bool   // elements are of the accumulator type (fp32 for 16- and 8-bit floats): partial sums
 }
 
 // Kind is the operation of an Op. The list is the whole instruction set.
@@ -114,7 +105,8 @@ type Kind uint8
 
 const (
 	// KindReduce loads one element from every source, folds them left to right (Fold) and stores the result
-	// to every destination. One source without Fold is a copy.
+	// to every destination. One source without Fold is a copy. A copy onto its own source (in place) stores nothing:
+	// peers may be reading it.
 	KindReduce Kind = iota
 	// KindPut and KindGet move one chunk to or from a peer that cannot be loaded and stored.
 	KindPut
@@ -161,7 +153,7 @@ type Op struct {
 	Kind Kind
 	When When
 
-	// KindReduce, KindPut, KindGet.
+	// KindReduce, KindPut, KindGet. The length is that of this round's piece of part Dst[0].Chunk.
 	Src, Dst []Ref
 	Fold     bool // apply the reduction operator; Send, Stage and Eager refs are scaled by their rank's factor first
 	Final    bool // the result is complete: round to the user's type, divide for an integer average

@@ -7,14 +7,16 @@ import "github.com/gccl/gccl/algo/plan"
 // touched by their owner alone, so every reach of memory gives the same plan.
 const Eager = "eager"
 
-// offer copies count parts of the send buffer, beginning with part first, into this rank's eager slot.
-func (e ends) offer(first, count, parts int) []plan.Op {
-	if count == 1 {
-		part := plan.Const(first)
-		return do(move(e.mine(plan.Send, part), e.mine(plan.Eager, part)))
-	}
-	part := plan.Affine{Base: mod(first, parts), I: 1, Mod: parts}
-	return loop(count, move(e.mine(plan.Send, part), e.mine(plan.Eager, part)))
+// offerWhole copies a send buffer of one part into this rank's eager slot.
+func (e ends) offerWhole() []plan.Op {
+	whole := plan.Const(0)
+	return do(move(e.mine(plan.Send, whole), e.mine(plan.Eager, whole)))
+}
+
+// offerAll copies all parts of the send buffer into this rank's eager slot.
+func (e ends) offerAll() []plan.Op {
+	part := e.from(e.rank)
+	return loop(e.n, move(e.mine(plan.Send, part), e.mine(plan.Eager, part)))
 }
 
 // offerOthers copies all parts but this rank's own into its eager slot.

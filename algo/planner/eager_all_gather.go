@@ -8,6 +8,6 @@ func eagerAllGather(e ends) *plan.Plan {
 	p.Steps = 1
 	peer := e.from(e.rank)
 	work := loop(e.n, move(at(plan.Eager, peer, plan.Const(0)), e.mine(plan.Recv, peer)))
-	p.Ops = join(e.offer(0, 1, 1), allReady(), work)
+	p.Ops = join(e.offerWhole(), allReady(), work)
 	return p
 }

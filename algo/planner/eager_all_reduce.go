@@ -6,6 +6,6 @@ import "github.com/gccl/gccl/algo/plan"
 func eagerAllReduce(e ends) *plan.Plan {
 	p := e.start(plan.AllReduce, Eager, 1, 1)
 	p.Steps = 1
-	p.Ops = join(e.offer(0, 1, 1), allReady(), do(e.foldEager(0)))
+	p.Ops = join(e.offerWhole(), allReady(), do(e.foldEager(0)))
 	return p
 }

@@ -8,7 +8,7 @@ func eagerBroadcast(e ends) *plan.Plan {
 	p.Steps = 1
 	whole := plan.Const(0)
 	if e.rank == e.root {
-		p.Ops = join(e.offer(0, 1, 1), do(signal(1), move(e.mine(plan.Send, whole), e.mine(plan.Recv, whole))))
+		p.Ops = join(e.offerWhole(), do(signal(1), move(e.mine(plan.Send, whole), e.mine(plan.Recv, whole))))
 	} else {
 		p.Ops = do(signal(1), waitFor(1, e.root), move(at(plan.Eager, plan.Const(e.root), whole), e.mine(plan.Recv, whole)))
 	}

@@ -7,7 +7,7 @@ func eagerGather(e ends) *plan.Plan {
 	p := e.start(plan.Gather, Eager, 1, e.n)
 	p.Steps = 1
 	if e.rank != e.root {
-		p.Ops = join(e.offer(0, 1, 1), do(signal(1)))
+		p.Ops = join(e.offerWhole(), do(signal(1)))
 		return p
 	}
 	peer := e.from(e.root + 1)

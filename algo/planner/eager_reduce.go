@@ -6,7 +6,7 @@ import "github.com/gccl/gccl/algo/plan"
 func eagerReduce(e ends) *plan.Plan {
 	p := e.start(plan.Reduce, Eager, 1, 1)
 	p.Steps = 1
-	p.Ops = e.offer(0, 1, 1)
+	p.Ops = e.offerWhole()
 	if e.rank == e.root {
 		p.Ops = join(p.Ops, allReady(), do(e.foldEager(0)))
 	} else {

@@ -7,6 +7,6 @@ import "github.com/gccl/gccl/algo/plan"
 func eagerReduceScatter(e ends) *plan.Plan {
 	p := e.start(plan.ReduceScatter, Eager, e.n, 1)
 	p.Steps = 1
-	p.Ops = join(e.offer(e.rank, e.n, e.n), allReady(), do(e.foldEager(e.rank)))
+	p.Ops = join(e.offerAll(), allReady(), do(e.foldEager(e.rank)))
 	return p
 }

@@ -11,7 +11,7 @@ func eagerSendRecv(e ends) *plan.Plan {
 	case e.n == 1:
 		p.Ops = do(signal(1), move(e.mine(plan.Send, whole), e.mine(plan.Recv, whole)))
 	case e.rank == e.root:
-		p.Ops = join(e.offer(0, 1, 1), do(signal(1)))
+		p.Ops = join(e.offerWhole(), do(signal(1)))
 	default:
 		p.Ops = do(signal(1), waitFor(1, e.root), move(at(plan.Eager, plan.Const(e.root), whole), e.mine(plan.Recv, whole)))
 	}

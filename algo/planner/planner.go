@@ -56,6 +56,18 @@ var methods = []method{
 	{coll: plan.Gather, name: Eager, make: eagerGather},
 	{coll: plan.Scatter, name: Eager, make: eagerScatter},
 	{coll: plan.SendRecv, name: Eager, make: eagerSendRecv, max: 2},
+	{coll: plan.AllReduce, name: Ring, make: ringAllReduce},
+	{coll: plan.ReduceScatter, name: Ring, make: ringReduceScatter},
+	{coll: plan.AllGather, name: Ring, make: ringAllGather},
+	{coll: plan.Broadcast, name: Ring, make: ringBroadcast},
+	{coll: plan.Reduce, name: Ring, make: ringReduce},
+	{coll: plan.AllReduce, name: Tree, make: treeAllReduce},
+	{coll: plan.Broadcast, name: Tree, make: treeBroadcast},
+	{coll: plan.Reduce, name: Tree, make: treeReduce},
+	{coll: plan.AllReduce, name: RD, make: rdAllReduce},
+	{coll: plan.AllReduce, name: RHD, make: rhdAllReduce, max: maxHalvingRanks},
+	{coll: plan.ReduceScatter, name: RHD, make: rhdReduceScatter, max: maxHalvingRanks},
+	{coll: plan.AllGather, name: RHD, make: rhdAllGather, max: maxHalvingRanks},
 }
 
 // Make plans one rank's part of a collective. The root of a collective without root is ignored.

@@ -26,17 +26,6 @@ static ncclResult_t check_buffer(const struct ncclComm *c, const void *p, const 
   return gccl_fail(ncclInvalidArgument, "%s: rank %d: %s is NULL", call, c->rank, what);
 }
 
-static const gccl_lowered *lookup(struct ncclComm *c, uint64_t key) {
-  uint64_t h = key * 0x9e3779b97f4a7c15ull >> 55; /* 512 entries */
-  for (unsigned i = 0; i < GCCL_TABLE; i++) {
-    gccl_table_entry *e = &c->table[(h + i) % GCCL_TABLE];
-    uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
-    if (k == key) return atomic_load_explicit(&e->plan, memory_order_acquire);
-    if (k == 0) return NULL;
-  }
-  return NULL;
-}
-
 static ncclResult_t find_plan(gccl_op *op, const char *call) {
   struct ncclComm *c = op->comm;
   uint64_t bytes = op->count * gccl_dtype_size(op->dtype);
@@ -44,7 +33,7 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   while (bytes > c->limit[op->coll][cls] && cls < GCCL_CLASSES - 1) cls++;
   op->cls = (uint8_t)cls;
   uint64_t key = gccl_table_key(op->coll, cls, (unsigned)op->root);
-  op->plan = lookup(c, key);
+  op->plan = gccl_table_find(c, key);
   if (__builtin_expect(op->plan != NULL, 1)) {
     atomic_store_explicit(&c->count.hits, atomic_load_explicit(&c->count.hits, memory_order_relaxed) + 1, memory_order_relaxed);
     return ncclSuccess;
@@ -53,7 +42,7 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   atomic_fetch_add(&c->count.misses, 1);
   int32_t rc = gccl_core.plan(c, op->coll, cls, (uint32_t)op->root, text);
   if (rc != ncclSuccess) return gccl_fail((ncclResult_t)rc, "%s: rank %d: %s", call, c->rank, text);
-  op->plan = lookup(c, key);
+  op->plan = gccl_table_find(c, key);
   return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the launch table is full", call, c->rank);
 }
 

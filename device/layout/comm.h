@@ -74,6 +74,9 @@ typedef struct {
   _Atomic(uint64_t) front_ns;    /* call entry to first shared store, of the last sampled call */
 } gccl_counters;
 
+/* Where the search for a key starts; collisions go to the next entries. */
+static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) % GCCL_TABLE; }
+
 struct ncclComm {
   uint64_t magic;
   uint32_t version;
@@ -120,5 +123,16 @@ struct ncclComm {
   void *exec;                    /* the front's executor state of this communicator */
   uint64_t p2p_owner;            /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
+
+/* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). */
+static inline const gccl_lowered *gccl_table_find(const struct ncclComm *c, uint64_t key) {
+  uint32_t at = gccl_table_start(key);
+  for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
+    uint64_t k = atomic_load_explicit(&c->table[at].key, memory_order_acquire);
+    if (k == key) return atomic_load_explicit(&c->table[at].plan, memory_order_acquire);
+    if (!k) return NULL;
+  }
+  return NULL;
+}
 
 #endif

@@ -154,7 +154,7 @@ func TestWriteAfterClose(t *testing.T) {
 const childEnv = "XLOG_TEST_CHILD"
 
 // lineForm is what every line of a file looks like.
-var lineForm = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \S+:\d+ rank \d warn NET line \d+ x{200}$`)
+var lineForm = regexp.MustCompile(`^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] \S+:\d+ rank (\d) warn NET line (\d+) x{200}$`)
 
 // TestOneFileForManyProcesses starts this test again as 8 processes that append
 // to one file and are killed while they do.
@@ -193,12 +193,26 @@ func TestOneFileForManyProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
-	if !bytes.HasSuffix(b, []byte("\n")) || len(lines) < procs*each {
-		t.Errorf("%d lines, last byte %q", len(lines), b[len(b)-1])
+	if !bytes.HasSuffix(b, []byte("\n")) {
+		t.Errorf("the last byte is %q", b[len(b)-1])
 	}
+	seen := map[string]bool{}
 	for _, l := range lines {
-		if !lineForm.MatchString(l) {
+		m := lineForm.FindStringSubmatch(l)
+		if m == nil {
 			t.Fatalf("not a whole line: %q", l)
+		}
+		if key := m[1] + "/" + m[2]; seen[key] {
+			t.Errorf("line %s is there twice", key)
+		} else {
+			seen[key] = true
+		}
+	}
+	for rank := range procs {
+		for i := range each {
+			if key := fmt.Sprintf("%d/%d", rank, i); !seen[key] {
+				t.Fatalf("line %s is lost", key)
+			}
 		}
 	}
 }

@@ -175,24 +175,15 @@ void gccl_ctl_wake(ncclComm_s *c) {
   syscall(SYS_futex, &a->asleep, FUTEX_WAKE, 0x7fffffff, NULL, NULL, 0);
 }
 
-static uint32_t table_start(uint64_t key) { return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 32) % GCCL_TABLE; }
-
 const gccl_lowered *gccl_ctl_plan_find(const ncclComm_s *c, uint32_t coll, uint32_t cls, uint32_t root) {
-  uint64_t key = gccl_table_key(coll, cls, root);
-  uint32_t at = table_start(key);
-  for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
-    uint64_t k = atomic_load_explicit(&c->table[at].key, memory_order_acquire);
-    if (k == key) return atomic_load_explicit(&c->table[at].plan, memory_order_acquire);
-    if (!k) return NULL;
-  }
-  return NULL;
+  return gccl_table_find(c, gccl_table_key(coll, cls, root));
 }
 
 /* Preconditions: the caller holds the communicator's plan lock; the key is not in the table. The plan is stored before its
  * key: a reader that sees the key sees the plan. */
 int gccl_ctl_plan_add(ncclComm_s *c, uint32_t coll, uint32_t cls, uint32_t root, const void *block, uint64_t size, uint64_t *kept) {
   uint64_t key = gccl_table_key(coll, cls, root);
-  uint32_t at = table_start(key);
+  uint32_t at = gccl_table_start(key);
   for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
     if (atomic_load(&c->table[at].key)) continue;
     void *copy = malloc(size);

@@ -1,0 +1,86 @@
+package planner
+
+import "github.com/gccl/gccl/algo/plan"
+
+// link is one directed connection of a method, as anybody sees it. tag tells links of the same two ranks apart.
+type link struct {
+	from, to, tag, slots int
+}
+
+// wire adds a rank's edges to its plan: those that end here, then outs. ins lists the links that end at any
+// rank, in the order of their places there, so that a sender knows its place at the receiver.
+func (e ends) wire(p *plan.Plan, ins func(rank int) []link, outs []link) *wiring {
+	w := &wiring{in: map[int]int{}, out: map[[2]int]int{}}
+	here := ins(e.rank)
+	for k, l := range here {
+		w.in[l.tag] = len(p.Edges)
+		p.Edges = append(p.Edges, plan.Edge{Peer: l.from, Slots: l.slots, Index: k, Ins: len(here)})
+	}
+	for _, o := range outs {
+		there := ins(o.to)
+		for k, l := range there {
+			if l.from == o.from && l.tag == o.tag {
+				w.out[[2]int{o.to, o.tag}] = len(p.Edges)
+				p.Edges = append(p.Edges, plan.Edge{Peer: l.to, Out: true, Slots: l.slots, Index: k, Ins: len(there)})
+			}
+		}
+	}
+	return w
+}
+
+// wiring finds edges: tags are unique among the links that end at a rank.
+type wiring struct {
+	in  map[int]int
+	out map[[2]int]int
+}
+
+// get is the oldest unread slot of the link with this tag that ends here.
+func (w *wiring) get(tag int, partial bool) plan.Ref {
+	return plan.Ref{Space: plan.Slot, Count: 1, Edge: w.in[tag], Partial: partial}
+}
+
+// put is the next slot to fill of the link to a rank.
+func (w *wiring) put(to, tag int, partial bool) plan.Ref {
+	return plan.Ref{Space: plan.Slot, Count: 1, Edge: w.out[[2]int{to, tag}], Partial: partial}
+}
+
+// through puts the waits and signals of all slots that an op uses around it, and says which part moves through
+// them. Data is signalled first: somebody waits for it.
+func through(part plan.Affine, op plan.Op) []plan.Op {
+	for _, refs := range [2][]plan.Ref{op.Src, op.Dst} {
+		for k := range refs {
+			if refs[k].Space == plan.Slot {
+				refs[k].Chunk = part
+			}
+		}
+	}
+	var before, data, credit []plan.Op
+	for _, r := range op.Src {
+		if r.Space == plan.Slot {
+			before = append(before, plan.Op{Kind: plan.KindWait, Sync: plan.SyncData, Edge: r.Edge})
+			credit = append(credit, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncCredit, Edge: r.Edge})
+		}
+	}
+	for _, r := range op.Dst {
+		if r.Space == plan.Slot {
+			before = append(before, plan.Op{Kind: plan.KindWait, Sync: plan.SyncCredit, Edge: r.Edge})
+			data = append(data, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncData, Edge: r.Edge})
+		}
+	}
+	return join(before, do(op), data, credit)
+}
+
+// fold combines sources to a partial result.
+func fold(src []plan.Ref, dst ...plan.Ref) plan.Op {
+	return plan.Op{Kind: plan.KindReduce, Fold: true, Src: src, Dst: dst}
+}
+
+// finish combines sources to the result.
+func finish(src []plan.Ref, dst ...plan.Ref) plan.Op {
+	return plan.Op{Kind: plan.KindReduce, Fold: true, Final: true, Src: src, Dst: dst}
+}
+
+// spread copies one place to several.
+func spread(src plan.Ref, dst ...plan.Ref) plan.Op {
+	return plan.Op{Kind: plan.KindReduce, Src: []plan.Ref{src}, Dst: dst}
+}

@@ -1,0 +1,89 @@
+package planner
+
+import (
+	"github.com/gccl/gccl/algo/pattern"
+	"github.com/gccl/gccl/algo/plan"
+)
+
+// RD is recursive doubling: a logarithmic number of exchanges of the whole vector, for small ones.
+const RD = "rd"
+
+// Tags of the links: level k has tag k; these are others. An extra rank sends on tagPre and receives on tagPost.
+// tagKeep is a link to oneself, a queue of partial results.
+const (
+	tagPre  = -1
+	tagPost = -2
+	tagKeep = -3
+)
+
+// rdAllReduce: in level k, ranks that differ in bit k exchange what their blocks of 2^k ranks have. Both fold
+// the lower block's result first, so all ranks compute the same bits.
+func rdAllReduce(e ends) *plan.Plan {
+	p := e.start(plan.AllReduce, RD, 1, 1)
+	p.Steps = 1
+	core, levels := pattern.Core(e.n)
+	send, recv := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(0))
+	w := e.wire(p, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
+	if e.rank >= core {
+		p.Ops = join(allReady(),
+			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
+			through(plan.Const(0), spread(w.get(tagPost, false), recv)))
+		return p
+	}
+	src := []plan.Ref{send}
+	results := []plan.Ref{recv}
+	if e.rank+core < e.n {
+		src = append(src, w.get(tagPre, true))
+		results = append(results, w.put(e.rank+core, tagPost, false))
+	}
+	p.Ops = allReady()
+	for k := range levels {
+		peer := pattern.Partner(e.rank, k)
+		p.Ops = join(p.Ops, through(plan.Const(0), fold(src, w.put(peer, k, true), w.put(e.rank, tagKeep, true))))
+		src = []plan.Ref{w.get(tagKeep, true), w.get(k, true)}
+		if peer < e.rank {
+			src[0], src[1] = src[1], src[0]
+		}
+	}
+	p.Ops = join(p.Ops, through(plan.Const(0), finish(src, results...)))
+	return p
+}
+
+// rdOuts lists where a rank's links go.
+func rdOuts(rank, n int) []link {
+	core, levels := pattern.Core(n)
+	if rank >= core {
+		return []link{{from: rank, to: rank - core, tag: tagPre}}
+	}
+	var outs []link
+	for k := range levels {
+		outs = append(outs, link{from: rank, to: pattern.Partner(rank, k), tag: k})
+	}
+	if levels > 0 {
+		outs = append(outs, link{from: rank, to: rank, tag: tagKeep})
+	}
+	if rank+core < n {
+		outs = append(outs, link{from: rank, to: rank + core, tag: tagPost})
+	}
+	return outs
+}
+
+// rdIns lists the links that end at a rank. The queue to oneself has two slots: an op reads one and fills the
+// other.
+func rdIns(rank, n int) []link {
+	core, levels := pattern.Core(n)
+	if rank >= core {
+		return []link{{from: rank - core, to: rank, tag: tagPost, slots: 1}}
+	}
+	var ins []link
+	for k := range levels {
+		ins = append(ins, link{from: pattern.Partner(rank, k), to: rank, tag: k, slots: 1})
+	}
+	if levels > 0 {
+		ins = append(ins, link{from: rank, to: rank, tag: tagKeep, slots: 2})
+	}
+	if rank+core < n {
+		ins = append(ins, link{from: rank + core, to: rank, tag: tagPre, slots: 1})
+	}
+	return ins
+}

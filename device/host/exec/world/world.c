@@ -1,0 +1,157 @@
+#define _GNU_SOURCE
+#include "world.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { MAX_OPS = 64, MAX_LOOSE = 4096 };
+
+struct gccl_world {
+  int n;
+  struct ncclComm *comm;         /* n */
+  gccl_peer *peers;
+  char *areas, *arena;
+  uint64_t areas_bytes, arena_bytes, used;
+  uint64_t *words;
+  gccl_op *ops;                  /* n × MAX_OPS */
+  int *nops;
+  void *loose[MAX_LOOSE];
+  int nloose;
+};
+
+static char *map(uint64_t bytes) {
+  char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+gccl_world *gccl_world_new(int n, uint64_t eager, uint64_t stage, uint64_t arena_bytes, const char *simd) {
+  gccl_world *w = calloc(1, sizeof *w);
+  gccl_geometry g;
+  gccl_wait_init();
+  gccl_geometry_init(&g, (uint32_t)n, eager, stage);
+  size_t m = (size_t)n;
+  w->n = n;
+  w->comm = calloc(m, sizeof *w->comm);
+  w->peers = calloc(m, sizeof *w->peers);
+  w->words = calloc(m * m * 4, sizeof *w->words);
+  w->ops = calloc(m * MAX_OPS, sizeof *w->ops);
+  w->nops = calloc(m, sizeof *w->nops);
+  w->areas_bytes = g.size * m;
+  w->areas = map(w->areas_bytes);
+  w->arena_bytes = arena_bytes;
+  w->arena = map(arena_bytes);
+  const gccl_reduce_isa *isa = simd ? gccl_reduce_named(simd) : gccl_reduce_best();
+  if (!w->areas || !w->arena || !isa) {
+    gccl_world_free(w);
+    return NULL;
+  }
+  for (int q = 0; q < n; q++) w->peers[q] = (gccl_peer){.area = w->areas + g.size * (uint64_t)q, .arena = w->arena};
+  for (int q = 0; q < n; q++) {
+    struct ncclComm *c = &w->comm[q];
+    gccl_area *a = (gccl_area *)w->peers[q].area;
+    a->magic = GCCL_SHARED_MAGIC;
+    a->rank = q;
+    a->nranks = n;
+    a->asleep_on = -1;
+    c->magic = GCCL_COMM_MAGIC;
+    atomic_store(&c->state, GCCL_COMM_READY);
+    c->rank = q;
+    c->nranks = n;
+    c->blocking = c->check = 1;
+    c->geo = g;
+    c->peers = w->peers;
+    c->self = w->peers[q];
+    c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)w->peers[0].area)->sleepers;
+    c->arena = w->arena;
+    c->arena_size = arena_bytes;
+    c->yield_ns = 1000000;
+    c->simd = isa;
+    uint64_t *words = w->words + m * 4 * (size_t)q;
+    c->p2p_sent = words;
+    c->p2p_received = words + m;
+    c->signals_sent = words + 2 * m;
+    c->signals_waited = words + 3 * m;
+  }
+  return w;
+}
+
+void gccl_world_reset(gccl_world *w) {
+  for (int i = 0; i < w->nloose; i++) free(w->loose[i]);
+  w->nloose = 0;
+  w->used = 0;
+}
+
+void gccl_world_free(gccl_world *w) {
+  if (!w) return;
+  gccl_world_reset(w);
+  for (int q = 0; w->comm && q < w->n; q++) free(w->comm[q].exec);
+  if (w->areas) munmap(w->areas, w->areas_bytes);
+  if (w->arena) munmap(w->arena, w->arena_bytes);
+  free(w->comm);
+  free(w->peers);
+  free(w->words);
+  free(w->ops);
+  free(w->nops);
+  free(w);
+}
+
+void *gccl_world_alloc(gccl_world *w, uint64_t bytes, int reachable) {
+  if (reachable) {
+    uint64_t at = gccl_align(w->used, 64);
+    if (bytes > w->arena_bytes || at > w->arena_bytes - bytes) return NULL;
+    w->used = at + bytes;
+    return w->arena + at;
+  }
+  if (w->nloose == MAX_LOOSE) return NULL;
+  return w->loose[w->nloose++] = malloc(bytes ? bytes : 1);
+}
+
+int gccl_world_add(gccl_world *w, int rank, const gccl_op *op) {
+  if (w->nops[rank] == MAX_OPS) return -1;
+  gccl_op *o = &w->ops[(size_t)rank * MAX_OPS + (size_t)w->nops[rank]++];
+  *o = *op;
+  o->comm = &w->comm[rank];
+  return 0;
+}
+
+typedef struct {
+  gccl_batch batch;
+  int rc;
+} job;
+
+static void *run_rank(void *arg) {
+  job *j = arg;
+  if (j->batch.nops == 1)
+    j->rc = gccl_drive_one(j->batch.ops, j->batch.ticket);
+  else
+    j->rc = gccl_drive(&j->batch, 1);
+  return NULL;
+}
+
+int gccl_world_run(gccl_world *w, int threads) {
+  int rc = 0;
+  size_t n = (size_t)w->n;
+  job *jobs = calloc(n, sizeof *jobs);
+  gccl_batch *batches = calloc(n, sizeof *batches);
+  pthread_t *t = calloc(n, sizeof *t);
+  for (int q = 0; q < w->n; q++)
+    batches[q] = jobs[q].batch = (gccl_batch){.comm = &w->comm[q], .ops = &w->ops[(size_t)q * MAX_OPS], .nops = w->nops[q], .ticket = gccl_order_take(&w->comm[q])};
+  if (!threads) {
+    rc = gccl_drive(batches, w->n);
+  } else {
+    for (size_t q = 0; q < n; q++) pthread_create(&t[q], NULL, run_rank, &jobs[q]);
+    for (size_t q = 0; q < n; q++) pthread_join(t[q], NULL);
+    for (size_t q = 0; q < n; q++)
+      if (jobs[q].rc) rc = jobs[q].rc;
+  }
+  for (size_t q = 0; q < n; q++) w->nops[q] = 0;
+  free(t);
+  free(batches);
+  free(jobs);
+  return rc;
+}
+
+struct ncclComm *gccl_world_comm(gccl_world *w, int rank) { return &w->comm[rank]; }
+const char *gccl_world_cause(gccl_world *w, int rank) { return w->comm[rank].cause; }
