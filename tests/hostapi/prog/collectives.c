@@ -115,11 +115,11 @@ void suite_large(struct team* t) {
     ncclDataType_t type;
   } sizes[] = {{100003, ncclFloat32}, {262147, ncclBfloat16}, {1000003, ncclInt8}, {131072, ncclFloat64}, {524289, ncclFloat16}};
   struct pool p;
-  size_t cap = (size_t)4 << 20;
+  size_t cap = (size_t)2 << 20;
   if (!pool_make(&p, t, t->comm, cap)) return;
   uint64_t s = W->seed * 13 + 1;
   for (int kind = 0; kind < K_COUNT; kind++)
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 1 + coll_reduces(kind); k++) {
       struct coll_case c = draw(&s, t->nranks);
       int z = (kind * 2 + k) % (int)(sizeof sizes / sizeof *sizes);
       c.kind = kind;

@@ -160,11 +160,18 @@ static uint64_t copied(const struct coll_case* c, const struct oracle* o, int n,
   }
 }
 
+/* Folding a million elements of eight ranks in long double takes seconds. Long results are looked at densely at both
+ * ends and around multiples of 4096, and in steps of a prime elsewhere; equal bits on all ranks are checked in full. */
+static int looks_at(size_t j, size_t n) {
+  return n <= 20000 || j < 2048 || j + 2048 >= n || j % 61 == 0 || (j + 8) % 4096 < 16;
+}
+
 static int check_result(const struct coll_case* c, int n, int rank, const struct coll_run* r) {
   struct oracle o = oracle_of(c, n);
   size_t nr = coll_recv_elements(c, n);
   for (size_t j = 0; j < nr; j++) {
     uint64_t got = num_load(c->type, r->recv, j), lo, hi;
+    if (coll_reduces(c->kind) && !looks_at(j, nr)) continue;
     if (coll_reduces(c->kind)) oracle_reduce(&o, c->kind == K_REDUCESCATTER ? (size_t)rank * c->count + j : j, &lo, &hi);
     else lo = hi = copied(c, &o, n, rank, j);
     if (coll_reduces(c->kind) ? !oracle_match(c->type, got, lo, hi) : got != lo) return wrong(c, rank, "result", j, lo, hi, got);
