@@ -72,7 +72,7 @@ func NewCursor(p *Plan, view View, rounds int) *Cursor {
 // Round is the present round.
 func (c *Cursor) Round() int { return c.round }
 
-// Done counts the rounds that have ended.
+// Done says whether all rounds have ended.
 func (c *Cursor) Done() bool { c.settle(); return c.round == c.rounds }
 
 // Next is the op to run now, its index and the loop variable. There is one until Done.

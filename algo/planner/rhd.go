@@ -16,8 +16,9 @@ import (
 // order: first those below core, then the others, each ascending.
 const RHD = "rhd"
 
-// maxHalvingRanks keeps the slots of an edge, half of all chunks, within the 16 bits of the lowered format.
-const maxHalvingRanks = 1 << 16
+// maxHalvingRanks keeps the slots of an edge, half of all chunks, within the 16 bits of the lowered format, and the
+// edges that end at a rank, two for each of 15 levels and two more, within what executors hold.
+const maxHalvingRanks = 1<<16 - 1
 
 // upTo is the tag offset of the doubling phase.
 const upTo = 64

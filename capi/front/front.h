@@ -48,6 +48,7 @@ typedef struct {
   ncclResult_t error;            /* last error of a call inside the open group */
   gccl_group group;
   char last[1024];
+  struct gccl_param_texts *param; /* texts handed out by ncclParam* */
 } gccl_thread;
 
 gccl_thread *gccl_thread_get(void);    /* NULL only when out of memory */

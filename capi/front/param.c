@@ -53,17 +53,35 @@ INTEGER(ncclParamGetU16, uint16_t, T_U16)
 INTEGER(ncclParamGetU32, uint32_t, T_U32)
 INTEGER(ncclParamGetU64, uint64_t, T_U64)
 
-/* Texts that this thread was given: each lives until the same thread asks the same function again. */
-static __thread char text_of_get[1024], text_of_parameter[1024];
+/* Texts that a thread was given: each lives until the same thread asks the same function again. Not in thread-local arrays:
+ * a library that is loaded late has little room for those (static TLS). */
+enum { KEYS = 64 };
+struct gccl_param_texts {
+  char get[1024], parameter[1024];
+  char names[KEYS][48];
+  const char *keys[KEYS];
+};
+
+static struct gccl_param_texts *texts(const char *call) {
+  gccl_thread *t = gccl_thread_get();
+  if (t && !t->param) t->param = calloc(1, sizeof *t->param);
+  if (!t || !t->param) {
+    gccl_fail(ncclSystemError, "%s: out of memory", call);
+    return NULL;
+  }
+  return t->param;
+}
 
 GCCL_API(ncclResult_t, ncclParamGetStr, ncclParamHandle_t h, const char **out) {
   int32_t type = 0, len = 0;
   int64_t v;
   if (!out) return gccl_fail(ncclInvalidArgument, "ncclParamGetStr: out is NULL");
-  ncclResult_t rc = get(h, &type, &v, text_of_get, sizeof text_of_get, &len, "ncclParamGetStr");
+  struct gccl_param_texts *t = texts("ncclParamGetStr");
+  if (!t) return ncclSystemError;
+  ncclResult_t rc = get(h, &type, &v, t->get, sizeof t->get, &len, "ncclParamGetStr");
   if (rc != ncclSuccess) return rc;
   if (type != T_STRING) return gccl_fail(ncclInvalidArgument, "ncclParamGetStr: the parameter is not a string (type %d)", type);
-  *out = text_of_get;
+  *out = t->get;
   return ncclSuccess;
 }
 
@@ -93,26 +111,28 @@ GCCL_API(ncclResult_t, ncclParamGetParameter, const char *key, const char **valu
   if (rc != ncclSuccess) return rc;
   int32_t type, len = 0;
   int64_t v;
-  rc = get(h, &type, &v, text_of_parameter, sizeof text_of_parameter, &len, "ncclParamGetParameter");
+  struct gccl_param_texts *t = texts("ncclParamGetParameter");
+  if (!t) return ncclSystemError;
+  rc = get(h, &type, &v, t->parameter, sizeof t->parameter, &len, "ncclParamGetParameter");
   if (rc != ncclSuccess) return rc;
-  *value = text_of_parameter;
+  *value = t->parameter;
   if (valueLen) *valueLen = len;
   return ncclSuccess;
 }
 
 GCCL_API(ncclResult_t, ncclParamGetAllParameterKeys, const char ***table, int *tableLen) {
-  static __thread char names[64][48];
-  static __thread const char *keys[64];
   if (!table || !tableLen) return gccl_fail(ncclInvalidArgument, "ncclParamGetAllParameterKeys: table and tableLen must be given");
   ncclResult_t rc = gccl_core_open("ncclParamGetAllParameterKeys");
   if (rc != ncclSuccess) return rc;
+  struct gccl_param_texts *t = texts("ncclParamGetAllParameterKeys");
+  if (!t) return ncclSystemError;
   int32_t count = 0, n = 0;
   for (int32_t i = 0; i == 0 || i < count; i++) {
-    if (n == 64 || gccl_core.param_key(i, names[n], sizeof names[n], &count) != ncclSuccess) break;
-    keys[n] = names[n];
+    if (n == KEYS || gccl_core.param_key(i, t->names[n], sizeof t->names[n], &count) != ncclSuccess) break;
+    t->keys[n] = t->names[n];
     n++;
   }
-  *table = keys;
+  *table = t->keys;
   *tableLen = n;
   return ncclSuccess;
 }

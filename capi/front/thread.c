@@ -18,6 +18,7 @@ static void forget(void *p) {
   free(t->group.op);
   free(t->group.stream);
   free(t->group.job);
+  free(t->param);
   free(t);
   gccl_thread_self = NULL;
 }

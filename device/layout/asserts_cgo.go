@@ -2,6 +2,7 @@ package layout
 
 /*
 #include "lowered.h"
+#include "shared.h"
 
 enum {
   at_gccl_affine_base = offsetof(gccl_affine, base),
@@ -158,6 +159,8 @@ var (
 	_ [C.GCCL_LOWERED_MAGIC - LoweredMagic]struct{}
 	_ [LoweredVersion - C.GCCL_LOWERED_VERSION]struct{}
 	_ [C.GCCL_LOWERED_VERSION - LoweredVersion]struct{}
+	_ [MaxEdges - C.GCCL_MAX_EDGES]struct{}
+	_ [C.GCCL_MAX_EDGES - MaxEdges]struct{}
 	_ [MaxRefs - C.GCCL_MAX_REFS]struct{}
 	_ [C.GCCL_MAX_REFS - MaxRefs]struct{}
 	_ [FlagAllPeers - C.GCCL_ALL_PEERS]struct{}

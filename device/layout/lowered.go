@@ -11,6 +11,9 @@ const (
 	MaxRefs        = 4
 	MethodBytes    = 28
 
+	// MaxEdges of shared.h: edges that end at a rank; a plan has as many that begin there at most.
+	MaxEdges = 32
+
 	FlagAllPeers = 1
 	FlagFold     = 2
 	FlagFinal    = 4

@@ -118,7 +118,13 @@ func appendPlan(b []byte, p *plan.Plan) ([]byte, error) {
 		b = l.put(b, &op)
 	}
 	l.op = -1
+	if len(p.Edges) > 2*layout.MaxEdges {
+		_ = l.fail(-1, "%d edges, an executor holds %d", len(p.Edges), 2*layout.MaxEdges)
+	}
 	for _, e := range p.Edges {
+		if e.Index >= layout.MaxEdges {
+			_ = l.fail(-1, "edge number %d at rank %d, an executor holds %d", e.Index, e.Peer, layout.MaxEdges)
+		}
 		b = l.put(b, &layout.Edge{
 			Peer: l.i32("peer", e.Peer), Slots: l.u16("number of slots", e.Slots), Out: flag(e.Out),
 			Index: l.u32("edge index", e.Index), Place: l.u32("slot place", e.Place),

@@ -69,6 +69,17 @@ func TestPlansThatDoNotFit(t *testing.T) {
 			p.Edges = []plan.Edge{{Peer: 1, Slots: 1 << 16}}
 			p.Places = 1 << 17
 		}},
+		{"edge number", "edge number 32 at rank 1, an executor holds 32", func(p *plan.Plan) {
+			p.Edges = []plan.Edge{{Peer: 1, Slots: 1, Index: 32}}
+			p.Places = 1
+		}},
+		{"edges", "65 edges, an executor holds 64", func(p *plan.Plan) {
+			p.Edges = make([]plan.Edge, 65)
+			for k := range p.Edges {
+				p.Edges[k] = plan.Edge{Peer: 1, Slots: 1}
+			}
+			p.Places = 1
+		}},
 		{"form", "a loop without an end", func(p *plan.Plan) { p.Ops = append(p.Ops, plan.Op{Kind: plan.KindLoop, N: 1}) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -94,6 +105,26 @@ func TestPlansThatDoNotFit(t *testing.T) {
 				t.Error("something was written")
 			}
 		})
+	}
+}
+
+// Every plan of a large world fits.
+func TestLargeWorldsFit(t *testing.T) {
+	for c := range plan.NumColls {
+		for _, name := range planner.Methods(c) {
+			for _, n := range []int{1000, 65535, 1_000_000} {
+				if !planner.Fits(c, name, n) {
+					continue
+				}
+				p, err := planner.Make(c, name, n, 0, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := lower.Lower(p); err != nil {
+					t.Error(err)
+				}
+			}
+		}
 	}
 }
 

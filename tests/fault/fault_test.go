@@ -1,138 +1,65 @@
-// Package fault tests what happens when ranks die, leave too early or run into limits, through the public C interface.
+// Package fault runs the fault scenarios of prog/: ranks that are killed or stopped, aborts from other threads, limits,
+// forks. Each checks what the surviving ranks see and how fast.
 //
-// It looks for the built library in $GCCL_LIB_DIR, or build/lib, and fails when it is not there.
+// This package must not import any package of the library: it sees what a foreign program sees.
 package fault
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/gccl/gccl/tests/internal/rankrun"
 )
 
-const root = "../.."
+var program *rankrun.Program
 
-// program compiles testdata/NAME.c against the public header and the built library.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("GCCL_LIB_DIR")
-	if dir == "" {
-		dir = filepath.Join(root, "build", "lib")
-	}
-	dir, err := filepath.Abs(dir)
-	if err == nil {
-		_, err = os.Stat(filepath.Join(dir, "libgccl.so"))
-	}
+func TestMain(m *testing.M) {
+	p, err := rankrun.Build("fault", "tests/fault/prog")
 	if err != nil {
-		t.Fatalf("the library is not built: %v; run make build, or set GCCL_LIB_DIR", err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	cc := os.Getenv("CC")
-	if cc == "" {
-		cc = "gcc"
-	}
-	out := filepath.Join(t.TempDir(), name)
-	args := []string{"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread", "-I", filepath.Join(root, "include"), "-o", out,
-		"testdata/" + name + ".c", "-L", dir, "-lnccl", "-Wl,-rpath," + dir}
-	if text, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	return out
+	program = p
+	code := m.Run()
+	p.Close()
+	os.Exit(code)
 }
 
-// run gives the lines that a program printed; it must end in time. before is put in front of the command in a shell.
-func run(t *testing.T, before, path string, args ...string) []string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", before+" exec \"$0\" \"$@\"", path)
-	cmd.Args = append(cmd.Args, args...)
-	for _, v := range os.Environ() { // the caller's settings are not those of the test
-		if !strings.HasPrefix(v, "NCCL_") && !strings.HasPrefix(v, "GCCL_") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.WaitDelay = time.Second
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, log.String())
-	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
-}
-
-// find gives the submatches of the lines that fit a pattern.
-func find(lines []string, pattern string) [][]string {
-	var out [][]string
-	re := regexp.MustCompile(pattern)
-	for _, l := range lines {
-		if m := re.FindStringSubmatch(l); m != nil {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-func TestKilledRank(t *testing.T) {
-	path := program(t, "kill")
-	for _, c := range []struct{ n, victim int }{{2, 1}, {3, 1}, {3, 0}, {4, 2}} {
-		t.Run(fmt.Sprintf("%d of %d", c.victim, c.n), func(t *testing.T) {
-			lines := run(t, "", path, strconv.Itoa(c.n), strconv.Itoa(c.victim))
-			for _, want := range []string{
-				fmt.Sprintf(`^rank \d: code 6, [0-4] s late: .*rank %d of %d \(host .*, pid \d+\)`, c.victim, c.n),
-				`^rank \d: abort 0, [0-4] s$`,
-				fmt.Sprintf(`^rank \d: child 0 of %d ranks, sum %d, destroy 0$`, c.n-1, c.n-1),
-			} {
-				if got := len(find(lines, want)); got != c.n-1 {
-					t.Errorf("%d lines like %q instead of %d:\n%s", got, want, c.n-1, strings.Join(lines, "\n"))
-				}
-			}
+func TestFault(t *testing.T) {
+	env := map[string][]string{"missing": {"GCCL_INIT_TIMEOUT=3s"}}
+	for _, s := range []struct {
+		name, launch string
+		ranks        int
+	}{
+		{"init-kill", "procs", 4},
+		{"init-kill", "procs", 3},
+		{"init-kill-root", "procs", 3},
+		{"missing", "procs", 3},
+		{"missing", "threads", 2},
+		{"coll-kill", "procs", 3},
+		{"coll-kill", "procs", 5},
+		{"coll-kill-stream", "procs", 3},
+		{"coll-stop", "procs", 3},
+		{"abort-waiting", "procs", 2},
+		{"abort-waiting", "threads", 3},
+		{"abort-recv", "procs", 2},
+		{"abort-recv", "threads", 2},
+		{"abort-init", "procs", 3},
+		{"abort-init", "threads", 2},
+		{"descriptors", "procs", 2},
+		{"fork-after", "procs", 2},
+		{"fork-after", "threads", 2},
+		{"fork-before", "procs", 2},
+	} {
+		t.Run(fmt.Sprintf("%s/%s/%d", s.name, s.launch, s.ranks), func(t *testing.T) {
+			program.Check(t, rankrun.Spec{
+				Env:      env[s.name],
+				Args:     []string{"--suite", s.name, "--launch", s.launch, "--ranks", strconv.Itoa(s.ranks), "--limit", "30"},
+				Deadline: 40 * time.Second,
+			})
 		})
-	}
-}
-
-func TestRankLeavesEarly(t *testing.T) {
-	path := program(t, "leave")
-	for _, how := range []string{"destroy", "abort"} {
-		lines := run(t, "", path, how)
-		for _, want := range []string{`^rank [02]: code 6: rank 1 of 3 .*without taking part in collective 11`, `^rank [02]: abort 0$`} {
-			if len(find(lines, want)) != 2 {
-				t.Errorf("%s: no two lines like %q:\n%s", how, want, strings.Join(lines, "\n"))
-			}
-		}
-	}
-}
-
-func TestCyclesLeaveNothing(t *testing.T) {
-	lines := run(t, "", program(t, "cycles"), "destroy", "1000")
-	for r := range 2 {
-		found := find(lines, fmt.Sprintf(`^rank %d: cycle (10|1000): files (\d+) threads (\d+) KiB (\d+)$`, r))
-		if len(found) != 2 {
-			t.Fatalf("rank %d:\n%s", r, strings.Join(lines, "\n"))
-		}
-		var v [2][3]int
-		for i := range v {
-			for k := range v[i] {
-				v[i][k], _ = strconv.Atoi(found[i][k+2])
-			}
-		}
-		// The Go heap settles above its first size; threads are made for calls that block and are kept by the runtime.
-		if v[1][0] > v[0][0] || v[1][1] > v[0][1]+6 || v[1][2] > v[0][2]+24<<10 {
-			t.Errorf("rank %d: files, threads and KiB were %v after 10 cycles and are %v after 1000", r, v[0], v[1])
-		}
-	}
-}
-
-func TestOutOfFiles(t *testing.T) {
-	lines := run(t, "GCCL_INIT_TIMEOUT=5s; export GCCL_INIT_TIMEOUT; ulimit -n 40;", program(t, "cycles"), "keep", "100")
-	if len(find(lines, `^rank \d: cycle \d+: code 2: .*(limit on open files|ulimit -n)`)) == 0 {
-		t.Errorf("no error that names the limit:\n%s", strings.Join(lines, "\n"))
 	}
 }

@@ -1,6 +1,6 @@
 /* What the programs of these tests share. Results go to standard output, one line each. */
-#ifndef FAULT_COMMON_H
-#define FAULT_COMMON_H
+#ifndef ENDINGS_COMMON_H
+#define ENDINGS_COMMON_H
 
 #include <dirent.h>
 #include <pthread.h>
