@@ -77,6 +77,7 @@ func (c *Comm) build(s spec) error {
 	}
 	if c.group != nil {
 		c.group.OnFailure(c.peerFailed)
+		c.e.watch.add(c)
 	}
 	c.log.Info(xlog.Init, "communicator ready: rank %d of %d", c.rank, c.nranks)
 	return nil

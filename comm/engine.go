@@ -45,6 +45,7 @@ type Engine struct {
 	mu    sync.Mutex
 	svc   *bootstrap.Service
 	teams map[string]*team // flat ranges by team
+	watch watchdog
 }
 
 // Options of an engine.

@@ -118,6 +118,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 	c.cancel(xerr.New(xerr.InvalidUsage, "communicator", "the communicator has been destroyed"))
 	c.ctl.SetState(control.Dead)
 	c.withdraw()
+	c.e.watch.remove(c)
 	var bye sync.WaitGroup
 	if c.group != nil {
 		bye.Add(1)

@@ -22,7 +22,9 @@ import (
 // Reservation sizes. The range is only address space: a page costs memory when it is first touched.
 const (
 	maxReserve = 256 << 30
-	minReserve = 4 << 30
+	minReserve = 256 << 20
+	// Where address space is limited, peers' arenas and windows need their part of it too (a guess).
+	shareOfLimit = 8
 )
 
 // NonceBytes is the length of a process identity.
@@ -111,6 +113,9 @@ func New(limit uint64) (*Arena, error) {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &lim) == nil && lim.Cur < limit {
 		limit = lim.Cur
+	}
+	if unix.Getrlimit(unix.RLIMIT_AS, &lim) == nil && lim.Cur != unix.RLIM_INFINITY {
+		limit = min(limit, max(lim.Cur/shareOfLimit, minReserve))
 	}
 	limit = limit / a.page * a.page
 	least := min(uint64(minReserve), limit)

@@ -172,6 +172,18 @@ int gccl_ctl_unfinished(const ncclComm_s *c) {
   return a && c->seq && __atomic_load_n(&a->progress, __ATOMIC_ACQUIRE) < (c->seq + 1) << GCCL_STEP_BITS;
 }
 
+/* Whether operations are in flight, and the number of the collective reached. From any thread. */
+int gccl_ctl_in_flight(const ncclComm_s *c, uint64_t *seq) {
+  *seq = __atomic_load_n(&c->seq, __ATOMIC_ACQUIRE);
+  return atomic_load(&c->serving) < atomic_load(&c->next);
+}
+
+/* Whether a rank has finished collective seq. Preconditions: its area is mapped. */
+int gccl_ctl_took_part(const ncclComm_s *c, int32_t rank, uint64_t seq) {
+  const gccl_area *a = (const gccl_area *)c->peers[rank].area;
+  return __atomic_load_n(&a->progress, __ATOMIC_ACQUIRE) >= (seq + 1) << GCCL_STEP_BITS;
+}
+
 /* Wakes this rank's own sleepers; they look at abort next. */
 void gccl_ctl_wake(ncclComm_s *c) {
   gccl_area *a = (gccl_area *)c->self.area;

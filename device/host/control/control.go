@@ -180,6 +180,18 @@ func (c Comm) SetAborted(on bool) {
 // Preconditions: nothing is in flight.
 func (c Comm) Unfinished() bool { return C.gccl_ctl_unfinished(c.p) != 0 }
 
+// InFlight says whether operations of this rank are in flight, and gives the number of the collective reached.
+func (c Comm) InFlight() (seq uint64, on bool) {
+	var n C.uint64_t
+	on = C.gccl_ctl_in_flight(c.p, &n) != 0
+	return uint64(n), on
+}
+
+// TookPart says whether a rank has finished a collective. Preconditions: its area is mapped.
+func (c Comm) TookPart(rank int, seq uint64) bool {
+	return C.gccl_ctl_took_part(c.p, C.int32_t(rank), C.uint64_t(seq)) != 0
+}
+
 // Async and SetAsync are what ncclCommGetAsyncError answers.
 func (c Comm) Async() xerr.Code        { return xerr.Code(C.gccl_ctl_async(c.p)) }
 func (c Comm) SetAsync(code xerr.Code) { C.gccl_ctl_async_set(c.p, C.int32_t(code)) }
