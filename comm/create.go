@@ -170,9 +170,9 @@ func (c *Comm) identify(s spec, oneProcess bool) {
 
 // waitPolicy: where every rank has a CPU a wait spins, else it yields at once (numbers are guesses to be measured).
 func waitPolicy(s *param.Settings, nranks int) (spinNs, yieldNs uint32) {
-	spin, yield := int64(50), int64(50)
+	spin, yield := int64(50), int64(2000)
 	if nranks > runtime.NumCPU() {
-		spin, yield = 0, 100
+		spin, yield = 0, 2000
 	}
 	return uint32(min(s.IntOr(param.GCCLSpinUs, spin)*1000, 1<<32-1)), uint32(min(s.IntOr(param.GCCLYieldUs, yield)*1000, 1<<32-1))
 }

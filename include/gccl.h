@@ -685,7 +685,8 @@ typedef struct gcclCommStats {
   uint64_t bytes;            /* payload bytes of these calls on this rank */
   uint64_t sharedBytes;      /* memory held and shared with other ranks */
   uint64_t privateBytes;     /* memory held by this rank alone */
-  uint64_t frontNanoseconds; /* time spent in calls before the first operation was started */
+  uint64_t frontNanoseconds; /* mean over sampled calls (one in 1024) from entering the call to its first store that a
+                              peer can see; 0 before the first sample */
 } gcclCommStats_t;
 
 #define GCCL_COMM_STATS_INITIALIZER                                                                    \

@@ -73,11 +73,40 @@ static const shape shapes[] = {
     [GCCL_GATHER] = {GCCL_GATHER, 0, 1, 0, 1},              [GCCL_SCATTER] = {GCCL_SCATTER, 0, 1, 1, 0},
 };
 
+/* The fused path: an all-reduce of a few bytes on the calling thread. Returns ncclInProgress where it does not apply. */
+static inline ncclResult_t small(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, ncclComm_t c, cudaStream_t stream) {
+  if (count == 0 || count > GCCL_SMALL_BYTES || (unsigned)type >= ncclNumTypes || (unsigned)red > ncclMin || (uintptr_t)stream > 2 || !send || !recv)
+    return ncclInProgress;
+  const gccl_lowered *plan = atomic_load_explicit(&c->small, memory_order_acquire);
+  uint64_t bytes = count * gccl_dtype_size((int)type);
+  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || (gccl_thread_self && gccl_thread_self->depth))
+    return ncclInProgress;
+  gccl_op op;
+  op.comm = c;
+  op.kind = GCCL_DO_COLL;
+  op.coll = GCCL_ALL_REDUCE;
+  op.dtype = (uint8_t)type;
+  op.red = (uint8_t)red;
+  op.cls = 0;
+  op.device_scalar = op.signal = 0;
+  op.root = 0;
+  op.send = send;
+  op.recv = recv;
+  op.count = count;
+  op.scale.u64 = 0;
+  op.plan = plan;
+  counted(c, &op, bytes);
+  atomic_store_explicit(&c->count.hits, atomic_load_explicit(&c->count.hits, memory_order_relaxed) + 1, memory_order_relaxed);
+  int r = gccl_small_all_reduce(&op, gccl_order_take(c));
+  return r ? gccl_operation_failed(c, r, "ncclAllReduce") : ncclSuccess;
+}
+
 static ncclResult_t collective(unsigned coll, const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, int root,
                                ncclComm_t c, cudaStream_t stream, const char *call) {
   const shape *s = &shapes[coll];
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
+  if (coll == GCCL_ALL_REDUCE && (rc = small(send, recv, count, type, red, c, stream)) != ncclInProgress) return rc;
   if (s->rooted && (rc = check_rank(c, root, "root", call)) != ncclSuccess) return rc;
   if ((rc = check_type(c, type, call)) != ncclSuccess) return rc;
   gccl_op op;
@@ -101,6 +130,7 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   counted(c, &op, count * gccl_dtype_size((int)type));
   if (c->nranks == 1) return alone(&op, stream, call);
   if ((rc = find_plan(&op, call)) != ncclSuccess) return rc;
+  if (coll == GCCL_ALL_REDUCE && op.cls == 0 && op.plan->eager) atomic_store_explicit(&c->small, op.plan, memory_order_release);
   return gccl_submit(&op, stream, call);
 }
 

@@ -148,7 +148,8 @@ GCCL_OWN_API ncclResult_t gcclCommGetStats(ncclComm_t comm, gcclCommStats_t *sta
   s.tableMisses = atomic_load_explicit(&comm->count.misses, memory_order_relaxed);
   s.tableHits = atomic_load_explicit(&comm->count.hits, memory_order_relaxed);
   s.bytes = atomic_load_explicit(&comm->count.bytes, memory_order_relaxed);
-  s.frontNanoseconds = atomic_load_explicit(&comm->count.front_ns, memory_order_relaxed);
+  uint64_t samples = atomic_load_explicit(&comm->count.samples, memory_order_relaxed);
+  if (samples) s.frontNanoseconds = atomic_load_explicit(&comm->count.front_ns, memory_order_relaxed) / samples;
   char text[GCCL_TEXT] = "";
   if ((rc = gccl_core_open("gcclCommGetStats")) != ncclSuccess) return rc;
   rc = gccl_core.stats_bytes(comm, &s.sharedBytes, &s.privateBytes, text);

@@ -85,6 +85,8 @@ void gccl_stream_free(gccl_stream *);
 void gccl_stream_drain(gccl_stream *);
 
 /* --- group.c --- */
+/* The text of an operation that ended with rc; returns rc. */
+ncclResult_t gccl_operation_failed(const struct ncclComm *comm, int rc, const char *call);
 /* Adds an operation to the open group, or runs it at once. */
 ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call);
 /* Adds a job, or runs it at once. The job is copied; ids and exclude are taken over (malloc). */

@@ -65,7 +65,7 @@ static gccl_task *task_new(int nbatches, int nops) {
   return t;
 }
 
-static ncclResult_t failed(const struct ncclComm *c, int rc, const char *call) {
+ncclResult_t gccl_operation_failed(const struct ncclComm *c, int rc, const char *call) {
   if (atomic_load_explicit(&c->error, memory_order_acquire) > 0) return gccl_fail((ncclResult_t)rc, "%s: %s", call, c->cause);
   return gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: the communicator was aborted while the operation ran", call, c->rank, c->nranks);
 }
@@ -93,7 +93,7 @@ static ncclResult_t run_now(gccl_op *op, cudaStream_t stream, const char *call) 
                                        "ncclGroupStart/ncclGroupEnd", call, c->rank);
   if (!s) {
     int r = gccl_drive_one(op, gccl_order_take(c));
-    return r ? failed(c, r, call) : ncclSuccess;
+    return r ? gccl_operation_failed(c, r, call) : ncclSuccess;
   }
   gccl_task *t = task_new(1, 1);
   if (!t) return gccl_fail(ncclSystemError, "%s: out of memory", call);
@@ -378,7 +378,7 @@ static ncclResult_t run_ops(gccl_group *g, const char *call) {
       int r = gccl_drive(mine->batches, mine->nbatches);
       for (int b = 0; b < mine->nbatches && r; b++)
         if (mine->batches[b].rc) c = mine->batches[b].comm;
-      if (r) rc = failed(c, r, call);
+      if (r) rc = gccl_operation_failed(c, r, call);
       mine->nbatches = 0;
       gccl_task_run(mine); /* opens the rendezvous, if there is one, and frees */
     } else if (nonblocking) {

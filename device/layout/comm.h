@@ -71,7 +71,7 @@ static inline uint64_t gccl_table_key(unsigned coll, unsigned cls, unsigned root
 
 typedef struct {
   _Atomic(uint64_t) calls, hits, misses, bytes;
-  _Atomic(uint64_t) front_ns;    /* call entry to first shared store, of the last sampled call */
+  _Atomic(uint64_t) front_ns, samples; /* call entry to first shared store: sum over sampled calls, and how many */
 } gccl_counters;
 
 /* Where the search for a key starts; collisions go to the next entries. */
@@ -105,6 +105,9 @@ struct ncclComm {
   /* Launch table; entries are added by the core at any time, never changed or removed. */
   uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];
   gccl_table_entry table[GCCL_TABLE];
+
+  /* The plan of the smallest all-reduce class, if it is eager: with it a call may take the fused path (exec/small.c). Set once. */
+  _Atomic(const gccl_lowered *) small;
 
   /* Issue order: a call takes next, runs when serving equals it, then advances serving. */
   _Atomic(uint64_t) next, serving;

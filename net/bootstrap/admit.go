@@ -4,8 +4,10 @@ import (
 	"container/list"
 	"errors"
 	"fmt"
+	"io"
 	stdnet "net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -70,8 +72,12 @@ func (s *Service) admit(conn stdnet.Conn) {
 	if err != nil {
 		conn.Close()
 		if !errors.Is(err, errNoSuchRoom) {
+			level := Warn
+			if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+				level = Info // a member whose other candidate address won hangs up like this
+			}
 			s.noise.say(func(more string) {
-				s.opt.Log(Warn, fmt.Sprintf("bootstrap: dropped a connection from %s: %v%s", conn.RemoteAddr(), err, more))
+				s.opt.Log(level, fmt.Sprintf("bootstrap: dropped a connection from %s: %v%s", conn.RemoteAddr(), err, more))
 			})
 		}
 		return

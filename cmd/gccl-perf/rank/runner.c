@@ -102,19 +102,12 @@ failed:
   return -1;
 }
 
-struct front {
-  uint64_t calls, ns;
-};
-
-static struct front front_of(const struct state *s) {
-  struct front f = {0, 0};
-  if (!gcclCommGetStats) return f;
+/* ns from entering a call to its first store that a peer can see, by the library's own sampling; negative: no sample. */
+static double front_of(const struct state *s) {
+  if (!gcclCommGetStats) return -1;
   gcclCommStats_t stats = GCCL_COMM_STATS_INITIALIZER;
-  if (gcclCommGetStats(s->comm, &stats) == ncclSuccess) {
-    f.calls = stats.calls;
-    f.ns = stats.frontNanoseconds;
-  }
-  return f;
+  if (gcclCommGetStats(s->comm, &stats) != ncclSuccess || stats.frontNanoseconds == 0) return -1;
+  return (double)stats.frontNanoseconds;
 }
 
 static int run_place(struct state *s, const struct perf_case *c, enum perf_place place, int index, ncclRedOp_t op) {
@@ -131,13 +124,8 @@ static int run_place(struct state *s, const struct perf_case *c, enum perf_place
   for (int i = 0; i < c->warmup; i++)
     if (run_call(s, c, &call)) return -1;
   if (synchronise(s)) return -1;
-  struct front before = front_of(s);
   if (job->latency ? time_calls(s, c, &l, &call, &times) : time_batch(s, c, &call, &times)) return -1;
-  struct front after = front_of(s);
-  double front_ns = after.calls > before.calls && after.ns > 0
-                        ? (double)(after.ns - before.ns) / (double)(after.calls - before.calls)
-                        : -1;
-  perf_event_result(s->r->rank, index, (int)place, &times, wrong, front_ns);
+  perf_event_result(s->r->rank, index, (int)place, &times, wrong, front_of(s));
   return 0;
 }
 

@@ -10,7 +10,8 @@
 #include "exec.h"
 
 enum { PH_GUARD, PH_EDGES, PH_RUN };
-enum { INLINE_MAX = sizeof(((gccl_record *)0)->u.data) };
+_Static_assert(GCCL_SMALL_BYTES == sizeof(((gccl_record *)0)->u.data), "the small path and the inline payload of a record");
+enum { INLINE_MAX = GCCL_SMALL_BYTES };
 
 /* From this many bytes per destination a result is streamed past the caches: it would evict what is read next. */
 enum { STREAM_BYTES = 1 << 20 };
@@ -44,7 +45,7 @@ static inline int64_t at(const gccl_affine *a, uint32_t i, uint32_t j) {
 }
 
 /* What all ranks must agree on: mixed so that one differing field changes the hash. */
-static uint32_t call_hash(const gccl_op *x) {
+uint32_t gccl_call_hash(const gccl_op *x) {
   uint64_t h = (uint64_t)x->coll | (uint64_t)x->dtype << 8 | (uint64_t)x->red << 16 | (uint64_t)x->cls << 24 |
                (uint64_t)(uint32_t)x->root << 32;
   h ^= x->count * 0x9e3779b97f4a7c15ull;
@@ -79,7 +80,7 @@ int gccl_coll_begin(gccl_op *x) {
   x->seq = ++c->seq;
   x->esize = (uint32_t)gccl_dtype_size(x->dtype);
   x->asize = (uint32_t)gccl_acc_size(x->dtype);
-  x->hash = call_hash(x);
+  x->hash = gccl_call_hash(x);
   x->phase = PH_GUARD;
   x->pc = x->i = x->round = 0;
   x->rounds = 1;
@@ -120,6 +121,11 @@ int gccl_coll_begin(gccl_op *x) {
     }
     if (bytes <= INLINE_MAX) x->send_kind = GCCL_BUF_INLINE;
   } else if (p->nedges) {
+    if (slot_bytes(x) == 0 || p->nedges > 2 * GCCL_MAX_EDGES) {
+      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: method %s needs %u slots and %u edges, scratch has %llu bytes: raise GCCL_STAGE_BYTES",
+                      c->rank, p->method, p->places, p->nedges, (unsigned long long)c->geo.stage_bytes);
+      return GCCL_RC_INTERNAL;
+    }
     x->piece = slot_bytes(x) / (x->asize > x->esize ? x->asize : x->esize);
     x->rounds = x->part ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
     scratch *s = c->exec;
@@ -133,6 +139,16 @@ int gccl_coll_begin(gccl_op *x) {
     if (x->piece == 0) x->piece = (stage < out ? stage : out) / x->esize;
   }
   return 0;
+}
+
+int gccl_coll_begin_published(gccl_op *x) {
+  int r = gccl_coll_begin(x);
+  const gccl_lop *ops = gccl_lowered_ops(x->plan);
+  x->phase = PH_RUN;
+  x->published = 1;
+  while (ops[x->pc].kind != GCCL_OP_SIGNAL) x->pc++;
+  x->pc++;
+  return r;
 }
 
 static uint64_t len_of(const gccl_op *x, int64_t chunk) {
@@ -257,6 +273,20 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
   gccl_reduce(c->simd, x->dtype, x->fold, s->dst, ndst, s->src, nsrc, n, op->flags & GCCL_FINAL ? x->div : 0);
 }
 
+void gccl_record_fill(gccl_record *r, const gccl_op *x) {
+  r->hash = x->hash;
+  r->send_kind = x->send_kind;
+  r->recv_kind = x->recv_kind;
+  r->scaled = x->scaled;
+  r->count = x->count;
+  r->coll = x->coll;
+  r->dtype = x->dtype;
+  r->op = x->red;
+  r->cls = x->cls;
+  r->root = x->root;
+  r->scale = x->scale.u64;
+}
+
 static void publish(gccl_op *x) {
   struct ncclComm *c = x->comm;
   gccl_record *r = gccl_record_of(c, c->rank, x->seq);
@@ -269,21 +299,10 @@ static void publish(gccl_op *x) {
     r->u.buf.recv = recv;
     x->staged_any |= x->send_kind == GCCL_BUF_STAGED || x->recv_kind == GCCL_BUF_STAGED;
   }
-  r->hash = x->hash;
-  r->send_kind = x->send_kind;
-  r->recv_kind = x->recv_kind;
-  r->scaled = x->scaled;
-  r->count = x->count;
-  r->coll = x->coll;
-  r->dtype = x->dtype;
-  r->op = x->red;
-  r->cls = x->cls;
-  r->root = x->root;
-  r->scale = x->scale.u64;
+  gccl_record_fill(r, x);
   gccl_store(&r->seq, x->seq); /* acquired in record_seen */
   x->published = 1;
-  if (__builtin_expect(x->entered_ns != 0, 0))
-    atomic_store_explicit(&c->count.front_ns, gccl_now_ns() - x->entered_ns, memory_order_relaxed);
+  gccl_sample(x);
   gccl_wake(c);
 }
 
@@ -293,7 +312,7 @@ static const char *const type_names[] = {"int8", "uint8", "int32", "uint32", "in
                                          "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 static const char *const red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
-static int mismatch(const gccl_op *x, int q, const gccl_record *r) {
+int gccl_call_mismatch(const gccl_op *x, int q, const gccl_record *r) {
   struct ncclComm *c = x->comm;
   gccl_comm_latch(c, GCCL_RC_USAGE,
                   "ranks disagree on operation %llu: rank %d calls %s of %llu %s (op %s, root %d), rank %d calls %s of %llu %s (op "
@@ -309,7 +328,7 @@ static int mismatch(const gccl_op *x, int q, const gccl_record *r) {
 static inline int record_seen(gccl_op *x, int q) {
   const gccl_record *r = gccl_record_of(x->comm, q, x->seq);
   if (gccl_load(&r->seq) != x->seq) return GCCL_BLOCKED;
-  if (__builtin_expect(r->hash != x->hash, 0)) return mismatch(x, q, r);
+  if (__builtin_expect(r->hash != x->hash, 0)) return gccl_call_mismatch(x, q, r);
   x->staged_any |= r->send_kind == GCCL_BUF_STAGED || r->recv_kind == GCCL_BUF_STAGED;
   return GCCL_DONE;
 }

@@ -58,21 +58,11 @@ static int recheck_one(void *arg) {
   return o->rc != GCCL_BLOCKED || o->op->moved;
 }
 
-int gccl_drive_one(gccl_op *op, uint64_t ticket) {
+int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
   struct ncclComm *c = op->comm;
-  int r = 0;
-  if (__builtin_expect(!served(c, ticket), 0)) {
-    unsigned naps = 0;
-    while (!served(c, ticket)) nap(&naps);
-  }
-  if (__builtin_expect(atomic_load_explicit(&c->abort, memory_order_relaxed), 0)) {
-    r = failure_of(c);
-    pass_on(c, ticket);
-    return r;
-  }
-  r = gccl_op_begin(op);
   gccl_idle idle = {0};
-  while (r == GCCL_DONE && (r = gccl_op_step(op)) == GCCL_BLOCKED) {
+  int r;
+  while ((r = gccl_op_step(op)) == GCCL_BLOCKED) {
     if (__builtin_expect(atomic_load_explicit(&c->abort, memory_order_relaxed), 0)) {
       r = failure_of(c);
       break;
@@ -83,9 +73,22 @@ int gccl_drive_one(gccl_op *op, uint64_t ticket) {
     }
     one o = {op, GCCL_BLOCKED};
     gccl_idle_wait(&idle, c, op->blocked_on, recheck_one, &o, UINT64_MAX);
-    r = o.rc == GCCL_BLOCKED ? GCCL_DONE : o.rc;
-    if (o.rc == GCCL_DONE) break; /* finished in the recheck */
+    if (o.rc != GCCL_BLOCKED) { /* it ended in the recheck */
+      r = o.rc;
+      break;
+    }
   }
+  pass_on(c, ticket);
+  return r;
+}
+
+int gccl_drive_one(gccl_op *op, uint64_t ticket) {
+  struct ncclComm *c = op->comm;
+  for (unsigned naps = 0; __builtin_expect(!served(c, ticket), 0);) nap(&naps);
+  int r = 0;
+  if (__builtin_expect(atomic_load_explicit(&c->abort, memory_order_relaxed), 0)) r = failure_of(c);
+  if (r == 0) r = gccl_op_begin(op);
+  if (r == 0) return gccl_drive_begun(op, ticket);
   pass_on(c, ticket);
   return r;
 }

@@ -68,6 +68,19 @@ uint64_t gccl_order_take(struct ncclComm *comm);
 int gccl_drive(gccl_batch *batches, int n);
 /* The same for one operation whose ticket is given: the steady path. */
 int gccl_drive_one(gccl_op *op, uint64_t ticket);
+/* small.c: an all-reduce of at most GCCL_SMALL_BYTES with a built-in operator, straight through: the eager plan's two reduces, its
+ * signal and its wait in one function. op holds the arguments and the plan; the ticket is op's. */
+enum { GCCL_SMALL_BYTES = 48 };
+int gccl_small_all_reduce(gccl_op *op, uint64_t ticket);
+/* drive.c: goes on with an operation that has begun. */
+int gccl_drive_begun(gccl_op *op, uint64_t ticket);
+/* coll.c: fills the record's fields that say what the call is; its payload and kinds are the caller's. */
+uint32_t gccl_call_hash(const gccl_op *op);
+void gccl_record_fill(gccl_record *r, const gccl_op *op);
+int gccl_call_mismatch(const gccl_op *op, int peer, const gccl_record *theirs);
+/* coll.c: begins op as if it had run up to and including its first signal. */
+int gccl_coll_begin_published(gccl_op *op);
+
 /* Waits until nothing issued on comm is left, or abort, or the deadline; GCCL_DONE, an error, or GCCL_RC_TIMEOUT. */
 int gccl_order_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
 
@@ -92,6 +105,14 @@ uint64_t gccl_now_ns(void);
 static inline void gccl_wake(struct ncclComm *comm) {
   atomic_signal_fence(memory_order_seq_cst);
   if (__builtin_expect(atomic_load_explicit(comm->sleepers, memory_order_relaxed) != 0, 0)) gccl_wake_slow(comm);
+}
+
+/* Statistics: the first store that a peer can see has happened. */
+static inline void gccl_sample(const gccl_op *op) {
+  if (__builtin_expect(op->entered_ns == 0, 1)) return;
+  gccl_counters *n = &op->comm->count;
+  atomic_fetch_add_explicit(&n->front_ns, gccl_now_ns() - op->entered_ns, memory_order_relaxed);
+  atomic_fetch_add_explicit(&n->samples, 1, memory_order_relaxed);
 }
 
 static inline uint64_t gccl_load(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }

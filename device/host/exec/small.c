@@ -1,0 +1,79 @@
+/* The fused path of the smallest all-reduce.
+ *
+ * It does what the interpreter does with the eager all-reduce plan when the payload fits into the record: copy into the
+ * record, publish, wait for every peer's record, fold in rank order. Whatever is out of the ordinary (not this call's turn,
+ * an abort, a slow peer) goes to the interpreter at the point reached.
+ */
+#include <string.h>
+
+#include "exec.h"
+
+enum { SMALL_RANKS = 16, SPINS = 4000, TIGHT = 64 };
+
+/* All peers have finished the operation whose record slot this one takes. */
+static int slot_is_free(struct ncclComm *c, uint64_t seq) {
+  uint64_t least = UINT64_MAX;
+  for (int q = 0; q < c->nranks; q++) {
+    if (q == c->rank) continue;
+    uint64_t p = gccl_load(&gccl_area_of(c, q)->progress) >> GCCL_STEP_BITS;
+    if (p < least) least = p;
+  }
+  if (least == 0) return 0;
+  c->done_seen = least - 1;
+  return c->done_seen + GCCL_RECORDS >= seq;
+}
+
+int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
+  struct ncclComm *c = x->comm;
+  uint64_t seq = c->seq + 1;
+  uint32_t esize = (uint32_t)gccl_dtype_size(x->dtype);
+  if (atomic_load_explicit(&c->serving, memory_order_acquire) != ticket || c->nranks > SMALL_RANKS ||
+      atomic_load_explicit(&c->abort, memory_order_relaxed) || (c->done_seen + GCCL_RECORDS < seq && !slot_is_free(c, seq)))
+    return gccl_drive_one(x, ticket);
+
+  gccl_record *mine = gccl_record_of(c, c->rank, seq);
+  uint64_t bytes = x->count * esize;
+  if (bytes == 8)
+    memcpy(mine->u.data, x->send, 8);
+  else
+    memcpy(mine->u.data, x->send, bytes);
+  x->hash = gccl_call_hash(x);
+  x->send_kind = GCCL_BUF_INLINE;
+  x->recv_kind = GCCL_BUF_NONE;
+  x->scaled = 0;
+  gccl_record_fill(mine, x);
+  gccl_store(&mine->seq, seq); /* acquired below */
+  gccl_sample(x);
+  gccl_wake(c);
+
+  gccl_reduce_src src[SMALL_RANKS];
+  int spins = c->spin_ns ? SPINS : TIGHT;
+  for (int q = 0; q < c->nranks; q++) {
+    const gccl_record *r = gccl_record_of(c, q, seq);
+    src[q] = (gccl_reduce_src){.ptr = r->u.data};
+    if (q == c->rank) continue;
+    for (int i = 0; gccl_load(&r->seq) != seq; i++) {
+      if (i == spins) {
+        x->moved = 0;
+        int rc = gccl_coll_begin_published(x);
+        if (rc == 0) return gccl_drive_begun(x, ticket);
+        atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
+        return rc;
+      }
+      if (i > TIGHT) gccl_relax();
+    }
+    if (__builtin_expect(r->hash != x->hash, 0)) {
+      x->seq = seq;
+      int rc = gccl_call_mismatch(x, q, r);
+      atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
+      return rc;
+    }
+  }
+  gccl_reduce_dst dst = {.ptr = x->recv};
+  gccl_reduce(c->simd, x->dtype, x->red, &dst, 1, src, c->nranks, x->count, 0);
+  c->seq = seq;
+  gccl_store(&((gccl_area *)c->self.area)->progress, (seq + 1) << GCCL_STEP_BITS);
+  gccl_wake(c);
+  atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
+  return GCCL_DONE;
+}
