@@ -17,7 +17,6 @@ func gcclgo_mem_alloc(out *unsafe.Pointer, size C.uint64_t, text *C.char) C.int3
 		if out == nil {
 			return argument(op, "ptr is NULL")
 		}
-		*out = nil
 		a, err := arena.Process()
 		if err != nil {
 			return &named{op, err}

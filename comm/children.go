@@ -60,7 +60,8 @@ func (c *Comm) Split(child *Comm, color, key int, cfg Config) error {
 		}
 		return err
 	}
-	if err := c.usable(op); err != nil {
+	// A revoked communicator can still have children: only its own operations have ended.
+	if err := c.usable(op); err != nil && c.ctl.State() != control.Revoked {
 		return fail(err)
 	}
 	if (child == nil) != (color == noColor) {

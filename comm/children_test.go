@@ -109,3 +109,13 @@ func TestSuspend(t *testing.T) {
 	}
 	destroyAll(t, cs)
 }
+
+func TestSplitOfRevoked(t *testing.T) {
+	e := testEngine(t)
+	cs := initAll(t, e, 2)
+	noErrors(t, "revoke", each(2, func(r int) error { return cs[r].Revoke(0) }))
+	kids := []*Comm{newComm(t, e), newComm(t, e)}
+	noErrors(t, "split", each(2, func(r int) error { return cs[r].Split(kids[r], 0, 0, cs[r].Config()) }))
+	destroyAll(t, cs)
+	destroyAll(t, kids)
+}

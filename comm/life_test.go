@@ -100,7 +100,8 @@ func TestStatesOfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCode(t, "revoke twice", cs[1].Revoke(0), xerr.InvalidArgument)
-	wantCode(t, "split of revoked", cs[1].Split(newComm(t, e), 0, 0, cs[1].Config()), xerr.InvalidUsage)
+	wantCode(t, "grow of revoked", cs[1].Grow(newComm(t, e), 3, nil, cs[1].Config()), xerr.InvalidUsage)
+	wantCode(t, "suspend of revoked", cs[1].Suspend(SuspendMem), xerr.InvalidUsage)
 	destroyAll(t, cs)
 	wantCode(t, "destroy twice", cs[0].Destroy(), xerr.InvalidArgument)
 	if err := cs[0].Abort(); err != nil {

@@ -38,7 +38,14 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	seq := c.winSeq
 	c.mu.Unlock()
 	al, off, err := c.windowMemory(buff, size)
-	all, gerr := c.exchangeWindow(off, size, err)
+	if err != nil {
+		// The others hear of it when they call; this rank need not wait for them to know that its argument is bad.
+		if c.group != nil {
+			go func() { _, _ = c.exchangeWindow(seq, off, size, err) }()
+		}
+		return none, err
+	}
+	all, gerr := c.exchangeWindow(seq, off, size, nil)
 	if gerr != nil {
 		return none, gerr
 	}
@@ -108,7 +115,7 @@ func (c *Comm) windowMemory(buff uintptr, size uint64) (al arena.Allocation, off
 type placed struct{ offset, size uint64 }
 
 // exchangeWindow tells all ranks where the window is at each, or what kept any of them.
-func (c *Comm) exchangeWindow(off, size uint64, err error) ([]placed, error) {
+func (c *Comm) exchangeWindow(seq, off, size uint64, err error) ([]placed, error) {
 	if c.group == nil {
 		return []placed{{off, size}}, err
 	}
@@ -118,7 +125,7 @@ func (c *Comm) exchangeWindow(off, size uint64, err error) ([]placed, error) {
 	if err != nil {
 		msg = appendText(msg, err.Error())
 	}
-	parts, gerr := c.group.AllGatherTag(c.ctx, "window", msg)
+	parts, gerr := c.group.AllGatherTag(c.ctx, fmt.Sprintf("window %d", seq), msg)
 	if gerr != nil {
 		return nil, gerr
 	}
@@ -165,7 +172,7 @@ func (c *Comm) placeWindow(w control.Window, rec *window, buff uintptr, all []pl
 	if err != nil {
 		trouble = []byte(fmt.Sprintf("%s: %v", c.who(c.rank), err))
 	}
-	parts, gerr := c.group.AllGatherTag(c.ctx, "window flat", trouble)
+	parts, gerr := c.group.AllGatherTag(c.ctx, fmt.Sprintf("window flat %d", rec.seq), trouble)
 	for r := 0; gerr == nil && r < len(parts); r++ {
 		if len(parts[r]) > 0 {
 			gerr = xerr.New(xerr.System, "window", "%s", parts[r])

@@ -93,6 +93,11 @@ func TestBadWindows(t *testing.T) {
 			t.Errorf("%s: %v", c.what, errs[1])
 		}
 	}
+	// A bad argument is an error at once, whoever else calls; one thread may serve all ranks.
+	for r := range cs {
+		_, err := cs[r].RegisterWindow(good+64, 64, 0)
+		wantCode(t, rankName(r), err, xerr.InvalidArgument)
+	}
 	if err := a.Free(al); err != nil {
 		t.Error(err)
 	}
