@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exec.h"
 
@@ -13,8 +14,19 @@ enum { PH_GUARD, PH_EDGES, PH_RUN };
 _Static_assert(GCCL_SMALL_BYTES == sizeof(((gccl_record *)0)->u.data), "the small path and the inline payload of a record");
 enum { INLINE_MAX = GCCL_SMALL_BYTES };
 
-/* From this many bytes per destination a result is streamed past the caches: it would evict what is read next. */
-enum { STREAM_BYTES = 1 << 20 };
+/* The last level of cache. Where the buffers of all ranks are larger, results are streamed past it: they would evict what
+ * is read next, and be read from memory before they are written. */
+static uint64_t last_level_cache(void) {
+  static _Atomic(uint64_t) known;
+  uint64_t v = atomic_load_explicit(&known, memory_order_relaxed);
+  if (!v) {
+    long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (bytes <= 0) bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    v = bytes > 0 ? (uint64_t)bytes : 32u << 20;
+    atomic_store_explicit(&known, v, memory_order_relaxed);
+  }
+  return v;
+}
 
 typedef struct {
   gccl_reduce_src *src;
@@ -110,6 +122,7 @@ int gccl_coll_begin(gccl_op *x) {
     /* Parts that begin on a cache line. Not with edges: there the fold order of an element depends on its part. */
     if (!p->eager && !p->nedges) x->part = gccl_align(x->part, line);
   }
+  x->stream = x->part * x->esize * (p->send_parts + p->recv_parts) * (uint64_t)c->nranks > last_level_cache();
   x->piece = x->part;
   x->send_kind = x->recv_kind = GCCL_BUF_NONE;
   if (p->eager) {
@@ -239,7 +252,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
       gccl_reduce_dst *d = &s->dst[ndst];
       d->partial = r->partial;
       convert |= r->partial;
-      d->stream = n * x->esize >= STREAM_BYTES;
+      d->stream = x->stream;
       switch (r->space) {
       case GCCL_RECV: {
         if (q == c->rank) {

@@ -38,7 +38,7 @@ typedef struct gccl_op {
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;
   uint8_t staged_any;            /* some rank's buffers pass through scratch: rounds are cut into pieces */
-  uint8_t published, moved, finished;
+  uint8_t published, moved, finished, stream;
   uint32_t pc, i, round, rounds;
   int32_t at, blocked_on;        /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
   uint64_t seq, part, piece, div, done;
