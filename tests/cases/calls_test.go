@@ -28,8 +28,8 @@ func TestC16PastTwoGiB(t *testing.T) {
 		if testing.Short() {
 			t.Skip("-short leaves out buffers of 4 GiB")
 		}
-		if free := memAvailable(t); free < 20<<30 {
-			t.Skipf("needs 20 GiB of available memory, this machine has %d GiB", free>>30)
+		if free := memAvailable(t); free < 14<<30 {
+			t.Skipf("needs 14 GiB of available memory, this machine has %d GiB", free>>30)
 		}
 		check(t, "c16", "threads", 2)
 	})

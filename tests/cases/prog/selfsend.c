@@ -57,7 +57,7 @@ struct watch {
 
 static void* watch_main(void* arg) {
   struct watch* w = arg;
-  double end = conf_now() + 8;
+  double end = conf_now() + 3;
   while (!atomic_load(&w->done) && conf_now() < end) conf_sleep(0.01);
   if (atomic_load(&w->done)) return NULL;
   w->aborted = 1;
