@@ -94,9 +94,14 @@ test: build
 test-race: | tools-check
 	$(GO) test -race -short -timeout 9m $(RACE_PKGS) ./algo/... ./capi/... ./device/... ./cmd/...
 
-CGO_PKGS = $(shell $(GO) list -f '{{if .CgoFiles}}{{.ImportPath}}{{end}}' ./...)
+# The runtime's checks of pointers between Go and C: in the packages with tests, and in a core of its own under the C
+# conformance program, because package capi is only ever called from C.
+CGO_PKGS = $(shell $(GO) list -f '{{if and .CgoFiles (or .TestGoFiles .XTestGoFiles)}}{{.ImportPath}}{{end}}' ./...)
+CGOCHECK_RUN ?= .
 test-cgocheck: | tools-check
 	GOEXPERIMENT=cgocheck2 $(GO) test -short -timeout 9m $(CGO_PKGS) ./comm/...
+	GOEXPERIMENT=cgocheck2 $(MAKE) LIB=$(BUILD)/cgocheck/lib GOFLAGS_CORE=-gcflags=all=-d=checkptr $(BUILD)/cgocheck/lib/libgccl.so $(BUILD)/cgocheck/lib/libgccl_core.so
+	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/cgocheck/lib $(GO) test -count=1 -short -timeout 9m -run '$(CGOCHECK_RUN)' ./tests/hostapi
 
 test-checkptr: | tools-check
 	$(GO) test -gcflags=all=-d=checkptr -short -timeout 9m $(CGO_PKGS) ./comm/...
