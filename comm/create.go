@@ -115,7 +115,12 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		NoShare: s.set.Bool(param.NCCLShmDisable), Agree: append(agreeing(s.set), c.tuningPair())}
 	err = tuneErr
 	if err == nil && s.nranks > 1 {
-		err = c.prepareArea(h)
+		if err = enoughFiles(); err != nil {
+			c.e.spare.release() // to tell the others
+			defer c.e.spare.fill()
+		} else {
+			err = c.prepareArea(h)
+		}
 	}
 	if err != nil { // told to all ranks instead of leaving them waiting
 		h.Trouble, h.TroubleCode = err.Error(), xerr.CodeOf(err)

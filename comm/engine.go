@@ -46,6 +46,7 @@ type Engine struct {
 	svc   *bootstrap.Service
 	teams map[string]*team // flat ranges by team
 	watch watchdog
+	spare spares
 }
 
 // Options of an engine.
@@ -93,6 +94,8 @@ func (e *Engine) service(s *param.Settings) (*bootstrap.Service, error) {
 	}
 	o := bootstrap.Options{
 		Timeout: s.Duration(param.GCCLInitTimeout),
+		// Who made an id was listening before: refused connections mean that it has gone, as soon as one retry says so too.
+		RefusedLimit: 3 * time.Second,
 		Log: func(l bootstrap.Level, line string) {
 			if l == bootstrap.Warn {
 				e.Log().Warn(xlog.Bootstrap, "%s", line)
@@ -123,6 +126,7 @@ func (e *Engine) service(s *param.Settings) (*bootstrap.Service, error) {
 		return nil, err
 	}
 	e.svc = svc
+	e.spare.fill()
 	return svc, nil
 }
 
@@ -132,6 +136,7 @@ func (e *Engine) Close() error {
 	svc := e.svc
 	e.svc = nil
 	e.mu.Unlock()
+	e.spare.release()
 	if svc == nil {
 		return nil
 	}

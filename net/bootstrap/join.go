@@ -383,14 +383,15 @@ func (j *joiner) introduce(ctx context.Context, l link) (table, error) {
 }
 
 func (j *joiner) awaitTable(l link) (table, error) {
-	fault := func(code xerr.Code, format string, args ...any) error {
+	fault := func(code xerr.Code, format string, args ...any) *xerr.Error {
 		return xerr.New(code, opInit, format, args...).WithObject("%s", j.label).WithRank(j.cfg.Rank)
 	}
 	welcome := false
 	for {
 		f, err := l.recv()
 		if err != nil {
-			gone := fault(xerr.Remote, "the host of this group at %s is gone: %s", l.where(), ending(err))
+			gone := fault(xerr.Remote, "the host of this group at %s is gone: %s", l.where(), ending(err)).
+				WithHint("the process that makes the id, usually that of rank 0, must live until init has returned on all ranks; look at its output")
 			if !welcome {
 				return table{}, &tryAgain{gone}
 			}
