@@ -28,6 +28,8 @@ static char *slab_make(void) {
   return s;
 }
 
+static void report(const struct ncclComm *c, const char *text) { gccl_core.log(2 /* NCCL_LOG_WARN */, c->rank, text); }
+
 struct ncclComm *gccl_handle_new(void) {
   pthread_mutex_lock(&lock);
   char *s = slab_make();
@@ -45,6 +47,7 @@ struct ncclComm *gccl_handle_new(void) {
   memset(c, 0, sizeof *c);
   c->version = GCCL_COMM_VERSION;
   c->simd = gccl_reduce_best();
+  c->report = report;
   c->blocking = 1;
   atomic_store(&c->state, GCCL_COMM_INIT);
   c->magic = GCCL_COMM_MAGIC;

@@ -319,21 +319,15 @@ static void publish(gccl_op *x) {
   gccl_wake(c);
 }
 
-static const char *const coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce",
-                                         "all-to-all", "gather", "scatter", "send/recv"};
-static const char *const type_names[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
-                                         "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
-static const char *const red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
-
 int gccl_call_mismatch(const gccl_op *x, int q, const gccl_record *r) {
   struct ncclComm *c = x->comm;
   gccl_comm_latch(c, GCCL_RC_USAGE,
                   "ranks disagree on operation %llu: rank %d calls %s of %llu %s (op %s, root %d), rank %d calls %s of %llu %s (op "
                   "%s, root %d): every rank must issue the same calls in the same order",
-                  (unsigned long long)x->seq, c->rank, coll_names[x->coll], (unsigned long long)x->count,
-                  type_names[x->dtype], red_names[x->red], x->root, q, r->coll < 9 ? coll_names[r->coll] : "?",
-                  (unsigned long long)r->count, r->dtype < 12 ? type_names[r->dtype] : "?",
-                  r->op < 6 ? red_names[r->op] : "?", r->root);
+                  (unsigned long long)x->seq, c->rank, gccl_coll_names[x->coll], (unsigned long long)x->count,
+                  gccl_type_names[x->dtype], gccl_red_names[x->red], x->root, q, r->coll < 9 ? gccl_coll_names[r->coll] : "?",
+                  (unsigned long long)r->count, r->dtype < 12 ? gccl_type_names[r->dtype] : "?",
+                  r->op < 6 ? gccl_red_names[r->op] : "?", r->root);
   return GCCL_RC_USAGE;
 }
 
