@@ -164,7 +164,7 @@ func (c *Comm) identify(s spec, oneProcess bool) {
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
 		Check: s.set.Bool(param.GCCLCheck), Deterministic: s.set.Bool(param.GCCLDeterministic), OneProcess: oneProcess,
-		SpinNs: spin, YieldNs: yield,
+		SpinNs: spin, YieldNs: yield, LateNs: uint64(s.set.Duration(param.GCCLLate)),
 	})
 }
 

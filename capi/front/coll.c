@@ -248,7 +248,7 @@ static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t typ
     op.dtype = (uint8_t)type;
     op.send = local;
     op.count = count;
-    op.recv = (c->nranks == 1 ? c->arena : c->peers[peer].arena) + w->peer_offset[peer] + offset;
+    op.recv = (peer == c->rank ? w->user : c->peers[peer].arena + w->peer_offset[peer]) + offset;
   }
   counted(c, &op, op.count * gccl_dtype_size(op.dtype));
   return gccl_submit(&op, stream, call);

@@ -104,11 +104,9 @@ GCCL_API(ncclResult_t, ncclCommInitAll, ncclComm_t *comm, int ndev, const int *d
 
 static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config) {
   const char *call = "ncclCommSplit";
-  ncclResult_t rc = gccl_comm_check(comm, call);
+  ncclResult_t rc = gccl_comm_check_made(comm, call);
   if (rc != ncclSuccess) return rc;
   if (!newcomm) return gccl_fail(ncclInvalidArgument, "%s: rank %d: newcomm is NULL", call, comm->rank);
-  if (color < NCCL_SPLIT_NOCOLOR)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d: color %d is negative and not NCCL_SPLIT_NOCOLOR", call, comm->rank, color);
   *newcomm = NULL;
   gccl_job j;
   memset(&j, 0, sizeof j);
@@ -132,9 +130,7 @@ static ncclResult_t shrink(ncclComm_t comm, int *exclude, int n, ncclComm_t *new
   ncclResult_t rc = gccl_handle_check(comm, call);
   if (rc != ncclSuccess) return rc;
   /* A failed communicator may be shrunk: that is what shrinking is for. */
-  if (atomic_load_explicit(&comm->error, memory_order_acquire) <= 0 && (rc = gccl_comm_check(comm, call)) != ncclSuccess &&
-      atomic_load(&comm->state) != GCCL_COMM_REVOKED)
-    return rc;
+  if (atomic_load_explicit(&comm->error, memory_order_acquire) <= 0 && (rc = gccl_comm_check_made(comm, call)) != ncclSuccess) return rc;
   if (!newcomm) return gccl_fail(ncclInvalidArgument, "%s: rank %d: newcomm is NULL", call, comm->rank);
   *newcomm = NULL;
   if (!exclude || n <= 0) return gccl_fail(ncclInvalidArgument, "%s: rank %d: the list of excluded ranks is empty (count %d)", call, comm->rank, n);
@@ -292,17 +288,17 @@ static ncclResult_t ask(const struct ncclComm *comm, int *out, int value, const 
 }
 
 GCCL_API(ncclResult_t, ncclCommCount, const ncclComm_t comm, int *count) {
-  ncclResult_t rc = gccl_comm_check(comm, "ncclCommCount");
+  ncclResult_t rc = gccl_comm_check_made(comm, "ncclCommCount");
   return rc == ncclSuccess ? ask(comm, count, comm->nranks, "ncclCommCount") : rc;
 }
 
 GCCL_API(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int *device) {
-  ncclResult_t rc = gccl_comm_check(comm, "ncclCommCuDevice");
+  ncclResult_t rc = gccl_comm_check_made(comm, "ncclCommCuDevice");
   return rc == ncclSuccess ? ask(comm, device, comm->device, "ncclCommCuDevice") : rc;
 }
 
 GCCL_API(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int *rank) {
-  ncclResult_t rc = gccl_comm_check(comm, "ncclCommUserRank");
+  ncclResult_t rc = gccl_comm_check_made(comm, "ncclCommUserRank");
   return rc == ncclSuccess ? ask(comm, rank, comm->rank, "ncclCommUserRank") : rc;
 }
 
@@ -322,7 +318,7 @@ GCCL_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t *asy
 }
 
 GCCL_API(ncclResult_t, ncclCommMemStats, ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value) {
-  ncclResult_t rc = gccl_comm_check(comm, "ncclCommMemStats");
+  ncclResult_t rc = gccl_comm_check_made(comm, "ncclCommMemStats");
   if (rc != ncclSuccess) return rc;
   if (!value || (unsigned)stat > ncclStatGpuMemTotal)
     return gccl_fail(ncclInvalidArgument, "ncclCommMemStats: rank %d: stat %d is unknown or value is NULL", comm->rank, (int)stat);

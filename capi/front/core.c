@@ -47,7 +47,7 @@ ncclResult_t gccl_fail(ncclResult_t rc, const char *format, ...) {
     pthread_mutex_lock(&last_lock);
     memcpy(process_last, text, sizeof process_last);
     pthread_mutex_unlock(&last_lock);
-    if (gccl_core_ready()) gccl_core.log(2 /* NCCL_LOG_WARN */, -1, text);
+    if (gccl_core_ready()) gccl_core.log(3 /* NCCL_LOG_INFO: the caller has the code and the text */, -1, text);
   }
   return rc;
 }

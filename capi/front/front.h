@@ -62,6 +62,8 @@ void gccl_handle_retire(struct ncclComm *comm);
 int gccl_handle_known(const struct ncclComm *comm);
 /* Checks that comm can take an operation; the text names call. */
 ncclResult_t gccl_comm_check(const struct ncclComm *comm, const char *call);
+/* The same, but a finalized or revoked communicator passes: it may still be asked and divided. */
+ncclResult_t gccl_comm_check_made(const struct ncclComm *comm, const char *call);
 ncclResult_t gccl_handle_check(const struct ncclComm *comm, const char *call);
 
 /* --- config.c --- */

@@ -458,13 +458,13 @@ GCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *info) {
   gccl_thread *t = gccl_thread_self;
   if (!info) return pncclGroupEnd();
   if (__builtin_expect(gccl_forked, 0)) return gccl_core_open("ncclGroupSimulateEnd");
-  if (info->magic != 0x74685283 || info->size < offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float))
-    return gccl_group_note(gccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd: simInfo must be set to NCCL_SIM_INFO_INITIALIZER"));
   if (!t || t->depth == 0)
     return gccl_fail(ncclInvalidUsage, "ncclGroupSimulateEnd: this thread has no open group: call ncclGroupStart in the same thread first");
   if (--t->depth > 0) return ncclSuccess;
   ncclResult_t rc = t->error;
   t->error = ncclSuccess;
+  if (info->magic != 0x74685283 || info->size < offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float))
+    rc = gccl_fail(ncclInvalidArgument, "ncclGroupSimulateEnd: simInfo must be set to NCCL_SIM_INFO_INITIALIZER");
   float total = 0;
   for (int i = 0; i < t->group.nops && rc == ncclSuccess; i++) {
     const gccl_op *op = &t->group.op[i];

@@ -28,6 +28,8 @@ static char *slab_make(void) {
   return s;
 }
 
+static void report(const struct ncclComm *c, const char *text) { gccl_core.log(2 /* NCCL_LOG_WARN */, c->rank, text); }
+
 struct ncclComm *gccl_handle_new(void) {
   pthread_mutex_lock(&lock);
   char *s = slab_make();
@@ -45,6 +47,7 @@ struct ncclComm *gccl_handle_new(void) {
   memset(c, 0, sizeof *c);
   c->version = GCCL_COMM_VERSION;
   c->simd = gccl_reduce_best();
+  c->report = report;
   c->blocking = 1;
   atomic_store(&c->state, GCCL_COMM_INIT);
   c->magic = GCCL_COMM_MAGIC;
@@ -84,17 +87,24 @@ ncclResult_t gccl_handle_check(const struct ncclComm *c, const char *call) {
   return gccl_fail(ncclInvalidArgument, "%s: comm %p is not a communicator of this library", call, (const void *)c);
 }
 
-ncclResult_t gccl_comm_check(const struct ncclComm *c, const char *call) {
+ncclResult_t gccl_comm_check_made(const struct ncclComm *c, const char *call) {
   ncclResult_t rc = gccl_handle_check(c, call);
   if (rc != ncclSuccess) return rc;
   int32_t e = atomic_load_explicit(&c->error, memory_order_acquire);
   if (e > 0) return gccl_fail((ncclResult_t)e, "%s: rank %d of %d: the communicator has failed: %s", call, c->rank, c->nranks, c->cause);
+  uint32_t state = atomic_load_explicit(&c->state, memory_order_acquire);
+  if (state == GCCL_COMM_INIT)
+    return gccl_fail(ncclInvalidArgument, "%s: comm is still being initialised: wait until ncclCommGetAsyncError says ncclSuccess", call);
+  if (state == GCCL_COMM_FAILED)
+    return gccl_fail(ncclInvalidArgument, "%s: the initialisation of comm failed: only ncclCommAbort is allowed", call);
+  return ncclSuccess;
+}
+
+ncclResult_t gccl_comm_check(const struct ncclComm *c, const char *call) {
+  ncclResult_t rc = gccl_comm_check_made(c, call);
+  if (rc != ncclSuccess) return rc;
   switch (atomic_load_explicit(&c->state, memory_order_acquire)) {
   case GCCL_COMM_READY: return ncclSuccess;
-  case GCCL_COMM_INIT:
-    return gccl_fail(ncclInvalidArgument, "%s: comm is still being initialised: wait until ncclCommGetAsyncError says ncclSuccess", call);
-  case GCCL_COMM_FAILED:
-    return gccl_fail(ncclInvalidArgument, "%s: the initialisation of comm failed: only ncclCommAbort is allowed", call);
   case GCCL_COMM_FINALIZED: return gccl_fail(ncclInvalidUsage, "%s: rank %d: comm has been finalized", call, c->rank);
   default: return gccl_fail(ncclInvalidUsage, "%s: rank %d: comm has been revoked", call, c->rank);
   }

@@ -14,8 +14,11 @@ GCCL_API(ncclResult_t, ncclMemAlloc, void **ptr, size_t size) {
     return ncclSuccess;
   }
   char text[GCCL_TEXT] = "";
-  rc = (ncclResult_t)gccl_core.mem_alloc(ptr, size, text);
-  return rc == ncclSuccess ? rc : gccl_fail(rc, "ncclMemAlloc: %zu bytes: %s", size, text);
+  void *memory = NULL;
+  rc = (ncclResult_t)gccl_core.mem_alloc(&memory, size, text);
+  if (rc != ncclSuccess) return gccl_fail(rc, "ncclMemAlloc: %zu bytes: %s", size, text);
+  *ptr = memory;
+  return ncclSuccess;
 }
 
 GCCL_API(ncclResult_t, ncclMemFree, void *ptr) {

@@ -105,7 +105,7 @@ GCCL_API(ncclResult_t, ncclParamGet, ncclParamHandle_t h, void *out, int maxLen,
 }
 
 GCCL_API(ncclResult_t, ncclParamGetParameter, const char *key, const char **value, int *valueLen) {
-  if (!value) return gccl_fail(ncclInvalidArgument, "ncclParamGetParameter: value is NULL");
+  if (!value || !valueLen) return gccl_fail(ncclInvalidArgument, "ncclParamGetParameter: value and valueLen must be given");
   ncclParamHandle_t h;
   ncclResult_t rc = pncclParamBind(&h, key);
   if (rc != ncclSuccess) return rc;
@@ -116,7 +116,7 @@ GCCL_API(ncclResult_t, ncclParamGetParameter, const char *key, const char **valu
   rc = get(h, &type, &v, t->parameter, sizeof t->parameter, &len, "ncclParamGetParameter");
   if (rc != ncclSuccess) return rc;
   *value = t->parameter;
-  if (valueLen) *valueLen = len;
+  *valueLen = len;
   return ncclSuccess;
 }
 

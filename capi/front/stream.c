@@ -148,7 +148,7 @@ GCCL_OWN_API ncclResult_t gcclStreamDestroy(cudaStream_t stream) {
   gccl_stream *s;
   ncclResult_t rc = find_own(stream, &s, "gcclStreamDestroy");
   if (rc != ncclSuccess) return rc;
-  if (!s) return gccl_fail(ncclInvalidArgument, "gcclStreamDestroy: the default stream cannot be destroyed");
+  if (!s) return ncclSuccess; /* the caller itself: nothing to take down */
   pthread_mutex_lock(&list_lock);
   for (gccl_stream **p = &list; *p; p = &(*p)->next)
     if (*p == s) {

@@ -99,6 +99,7 @@ struct ncclComm {
   char *arena;                   /* of this process */
   uint64_t arena_size;           /* reserved range: [arena, arena + arena_size) may be in windows */
   uint32_t spin_ns, yield_ns;    /* wait policy: spin, then yield, then sleep */
+  uint64_t late_ns;              /* a wait is reported after this, 6 and 30 times this; 0 never */
   uint32_t simd_pad;
   const void *simd;              /* gccl_reduce_isa of the front; set by the front, not by the core */
 
@@ -123,6 +124,8 @@ struct ncclComm {
 
   gccl_counters count;
   void *worker;                  /* host stream on which a nonblocking communicator works; front's */
+  /* Tells the log, at warning level, what the executor has to say (late operations). The front's; NULL says nothing. */
+  void (*report)(const struct ncclComm *, const char *text);
   void *exec;                    /* the front's executor state of this communicator */
   uint64_t p2p_owner;            /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };

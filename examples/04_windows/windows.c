@@ -54,7 +54,8 @@ static void run(int me, const int ends[2]) {
   /* Each rank writes its own quarter of the right neighbour's window and signals; the wait makes the data visible. */
   int right = (me + 1) % RANKS, left = (me + RANKS - 1) % RANKS, part = COUNT / RANKS;
   int64_t *mine = x + (size_t)me * part;
-  CHECK(ncclAllReduce(x, x, 1, ncclInt64, ncclMax, comm, NULL)); /* nobody still reads the old contents */
+  int token = 0; /* a barrier, away from the window: when it returns, every rank has stopped looking at the old contents */
+  CHECK(ncclAllReduce(&token, &token, 1, ncclInt32, ncclSum, comm, NULL));
   for (int i = 0; i < part; i++) mine[i] = 1000 * me + i;
   CHECK(ncclPutSignal(mine, part, ncclInt64, right, win, (size_t)me * part * sizeof *x, 0, 0, 0, comm, NULL));
   ncclWaitSignalDesc_t wait_for = {.opCnt = 1, .peer = left, .sigIdx = 0, .ctx = 0};

@@ -11,6 +11,7 @@ const (
 	GCCLDeterministic
 	GCCLSpinUs
 	GCCLYieldUs
+	GCCLLate
 	GCCLStageBytes
 	GCCLEagerBytes
 	GCCLLsaStride

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestFault(t *testing.T) {
-	env := map[string][]string{"missing": {"GCCL_INIT_TIMEOUT=3s"}}
+	env := map[string][]string{"missing": {"GCCL_INIT_TIMEOUT=3s"}, "descriptors": {"GCCL_INIT_TIMEOUT=3s"}}
 	for _, s := range []struct {
 		name, launch string
 		ranks        int

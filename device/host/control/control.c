@@ -49,6 +49,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->one_process = id->one_process;
   c->spin_ns = id->spin_ns;
   c->yield_ns = id->yield_ns;
+  c->late_ns = id->late_ns;
 }
 
 void gccl_ctl_geometry(ncclComm_s *c, uint64_t eager, uint64_t stage) {

@@ -63,6 +63,7 @@ type Identity struct {
 	Deterministic   bool
 	OneProcess      bool
 	SpinNs, YieldNs uint32
+	LateNs          uint64 // after how long a wait is reported; 0 never
 }
 
 func flag(b bool) C.uint8_t {
@@ -77,7 +78,7 @@ func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
 		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
 		blocking: flag(id.Blocking), check: flag(id.Check), deterministic: flag(id.Deterministic), one_process: flag(id.OneProcess),
-		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs),
+		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs), late_ns: C.uint64_t(id.LateNs),
 	}
 	C.gccl_ctl_identity_set(c.p, &v)
 }

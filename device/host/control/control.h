@@ -11,6 +11,7 @@ typedef struct {
   int32_t rank, nranks;
   uint8_t blocking, check, deterministic, one_process;
   uint32_t spin_ns, yield_ns;
+  uint64_t late_ns;
 } gccl_ctl_identity;
 
 ncclComm_s *gccl_ctl_new(void);

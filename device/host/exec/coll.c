@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "exec.h"
 
@@ -13,8 +14,19 @@ enum { PH_GUARD, PH_EDGES, PH_RUN };
 _Static_assert(GCCL_SMALL_BYTES == sizeof(((gccl_record *)0)->u.data), "the small path and the inline payload of a record");
 enum { INLINE_MAX = GCCL_SMALL_BYTES };
 
-/* From this many bytes per destination a result is streamed past the caches: it would evict what is read next. */
-enum { STREAM_BYTES = 1 << 20 };
+/* The last level of cache. Where the buffers of all ranks are larger, results are streamed past it: they would evict what
+ * is read next, and be read from memory before they are written. */
+static uint64_t last_level_cache(void) {
+  static _Atomic(uint64_t) known;
+  uint64_t v = atomic_load_explicit(&known, memory_order_relaxed);
+  if (!v) {
+    long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (bytes <= 0) bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    v = bytes > 0 ? (uint64_t)bytes : 32u << 20;
+    atomic_store_explicit(&known, v, memory_order_relaxed);
+  }
+  return v;
+}
 
 typedef struct {
   gccl_reduce_src *src;
@@ -110,6 +122,7 @@ int gccl_coll_begin(gccl_op *x) {
     /* Parts that begin on a cache line. Not with edges: there the fold order of an element depends on its part. */
     if (!p->eager && !p->nedges) x->part = gccl_align(x->part, line);
   }
+  x->stream = x->part * x->esize * (p->send_parts + p->recv_parts) * (uint64_t)c->nranks > last_level_cache();
   x->piece = x->part;
   x->send_kind = x->recv_kind = GCCL_BUF_NONE;
   if (p->eager) {
@@ -239,7 +252,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
       gccl_reduce_dst *d = &s->dst[ndst];
       d->partial = r->partial;
       convert |= r->partial;
-      d->stream = n * x->esize >= STREAM_BYTES;
+      d->stream = x->stream;
       switch (r->space) {
       case GCCL_RECV: {
         if (q == c->rank) {
@@ -306,21 +319,15 @@ static void publish(gccl_op *x) {
   gccl_wake(c);
 }
 
-static const char *const coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce",
-                                         "all-to-all", "gather", "scatter", "send/recv"};
-static const char *const type_names[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
-                                         "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
-static const char *const red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
-
 int gccl_call_mismatch(const gccl_op *x, int q, const gccl_record *r) {
   struct ncclComm *c = x->comm;
   gccl_comm_latch(c, GCCL_RC_USAGE,
                   "ranks disagree on operation %llu: rank %d calls %s of %llu %s (op %s, root %d), rank %d calls %s of %llu %s (op "
                   "%s, root %d): every rank must issue the same calls in the same order",
-                  (unsigned long long)x->seq, c->rank, coll_names[x->coll], (unsigned long long)x->count,
-                  type_names[x->dtype], red_names[x->red], x->root, q, r->coll < 9 ? coll_names[r->coll] : "?",
-                  (unsigned long long)r->count, r->dtype < 12 ? type_names[r->dtype] : "?",
-                  r->op < 6 ? red_names[r->op] : "?", r->root);
+                  (unsigned long long)x->seq, c->rank, gccl_coll_names[x->coll], (unsigned long long)x->count,
+                  gccl_type_names[x->dtype], gccl_red_names[x->red], x->root, q, r->coll < 9 ? gccl_coll_names[r->coll] : "?",
+                  (unsigned long long)r->count, r->dtype < 12 ? gccl_type_names[r->dtype] : "?",
+                  r->op < 6 ? gccl_red_names[r->op] : "?", r->root);
   return GCCL_RC_USAGE;
 }
 

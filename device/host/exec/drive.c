@@ -72,7 +72,7 @@ int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
       gccl_idle_reset(&idle);
     }
     one o = {op, GCCL_BLOCKED};
-    gccl_idle_wait(&idle, c, op->blocked_on, recheck_one, &o, UINT64_MAX);
+    gccl_idle_wait(&idle, op, op->blocked_on, recheck_one, &o, UINT64_MAX);
     if (o.rc != GCCL_BLOCKED) { /* it ended in the recheck */
       r = o.rc;
       break;
@@ -145,7 +145,8 @@ typedef struct {
   int n;
 } many;
 
-static int all_turns(many *m, int *active, struct ncclComm **blocked, int *on) {
+/* blocked: an operation that waits for a peer, NULL if all wait for their turn. */
+static int all_turns(many *m, int *active, const gccl_op **blocked, int *on) {
   int moved = 0;
   *active = 0;
   *blocked = NULL;
@@ -154,8 +155,9 @@ static int all_turns(many *m, int *active, struct ncclComm **blocked, int *on) {
     if (b->left < 0 || turn(b, &moved) == GCCL_DONE) continue;
     ++*active;
     if (b->begun && !*blocked) {
-      *blocked = b->comm;
-      *on = b->nops == 1 ? b->ops[0].blocked_on : -1;
+      for (int k = 0; k < b->nops && !*blocked; k++)
+        if (!b->ops[k].finished && (b->ops[k].kind != GCCL_DO_COLL || b->coll == k)) *blocked = &b->ops[k];
+      *on = b->left == 1 && *blocked ? (*blocked)->blocked_on : -1;
     }
   }
   return moved;
@@ -163,7 +165,7 @@ static int all_turns(many *m, int *active, struct ncclComm **blocked, int *on) {
 
 static int recheck_many(void *arg) {
   int active, on;
-  struct ncclComm *blocked;
+  const gccl_op *blocked;
   return all_turns(arg, &active, &blocked, &on) || active == 0;
 }
 
@@ -177,7 +179,7 @@ int gccl_drive(gccl_batch *batches, int n) {
   }
   for (;;) {
     int active, on = -1;
-    struct ncclComm *blocked;
+    const gccl_op *blocked;
     int moved = all_turns(&m, &active, &blocked, &on);
     if (!active) break;
     if (moved) {
@@ -185,7 +187,7 @@ int gccl_drive(gccl_batch *batches, int n) {
       naps = 0;
       continue;
     }
-    if (!blocked || blocked->nranks == 1)
+    if (!blocked || blocked->comm->nranks == 1)
       nap(&naps);
     else /* a sleeper on one communicator's word does not hear the others: sleep briefly unless it is the only one */
       gccl_idle_wait(&idle, blocked, active == 1 ? on : -1, recheck_many, &m, active == 1 ? UINT64_MAX : 500000);

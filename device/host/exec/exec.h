@@ -38,7 +38,7 @@ typedef struct gccl_op {
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;
   uint8_t staged_any;            /* some rank's buffers pass through scratch: rounds are cut into pieces */
-  uint8_t published, moved, finished;
+  uint8_t published, moved, finished, stream;
   uint32_t pc, i, round, rounds;
   int32_t at, blocked_on;        /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
   uint64_t seq, part, piece, div, done;
@@ -91,13 +91,17 @@ uint8_t gccl_reach(const struct ncclComm *comm, const void *ptr, uint64_t bytes,
 void gccl_comm_latch(struct ncclComm *comm, int32_t rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* wait.c */
-typedef struct { uint64_t since, spins; uint32_t naps; } gccl_idle;
+typedef struct { uint64_t since, spins; uint32_t naps, reports; } gccl_idle;
 void gccl_idle_reset(gccl_idle *);
-/* Waits a little because nothing moved: spin, then yield, then sleep on comm's futex word until a peer signals. recheck is
- * called once the sleeper is visible to its peers and says whether something moved after all. */
-void gccl_idle_wait(gccl_idle *, struct ncclComm *comm, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns);
+/* Waits a little because nothing moved: spin, then yield, then sleep on the futex word of op's communicator until a peer signals.
+ * recheck is called once the sleeper is visible to its peers and says whether something moved after all. op is what is waited
+ * for, on which rank (-1: several); it is named in the log when it is late. */
+void gccl_idle_wait(gccl_idle *, const gccl_op *op, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns);
 void gccl_wake_slow(struct ncclComm *comm);
 void gccl_wake_self(struct ncclComm *comm);   /* wakes this rank's own sleeper; any thread */
+/* late.c: one line about an operation that has waited for `waited` ns; a cycle of waiting ranks is named. */
+void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited);
+extern const char *const gccl_coll_names[], *const gccl_type_names[], *const gccl_red_names[];
 void gccl_wait_init(void);                    /* once per process: registers for expedited membarrier */
 uint64_t gccl_now_ns(void);
 

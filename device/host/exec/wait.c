@@ -66,9 +66,11 @@ void gccl_idle_reset(gccl_idle *w) {
   w->since = 0;
   w->spins = 0;
   w->naps = 0;
+  w->reports = 0;
 }
 
-void gccl_idle_wait(gccl_idle *w, struct ncclComm *comm, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns) {
+void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns) {
+  struct ncclComm *comm = op->comm;
   if (comm->spin_ns && w->spins < 64) { /* about a microsecond before the clock is read for the first time */
     w->spins++;
     gccl_relax();
@@ -85,6 +87,11 @@ void gccl_idle_wait(gccl_idle *w, struct ncclComm *comm, int32_t on, int (*reche
   if (waited < (uint64_t)comm->spin_ns + comm->yield_ns) {
     sched_yield();
     return;
+  }
+  static const uint8_t late[] = {1, 6, 30};
+  if (comm->late_ns && w->reports < sizeof late && waited > late[w->reports] * comm->late_ns) {
+    w->reports++;
+    gccl_late_report(op, on, waited);
   }
   gccl_area *self = (gccl_area *)comm->self.area;
   __atomic_store_n(&self->asleep_on, on, __ATOMIC_RELAXED);

@@ -34,7 +34,6 @@ void c09_cycles(struct team* t) {
 }
 
 enum { SUBSETS = 12, ROUNDS = 4 };
-static ncclUniqueId subset_id[SUBSETS];
 
 struct member {
   int rank, subset, size, index;
@@ -43,7 +42,7 @@ struct member {
 static void* join_subset(void* arg) {
   struct member* m = arg;
   ncclComm_t c = NULL;
-  if (!OK(m->rank, ncclCommInitRank(&c, m->size, subset_id[m->subset], m->index))) return NULL;
+  if (!OK(m->rank, ncclCommInitRank(&c, m->size, W->id[m->subset], m->index))) return NULL;
   int64_t want = (int64_t)m->size * (m->size - 1) / 2;
   TRUE(m->rank, sum_of(m->rank, c, m->index) == want);
   OK(m->rank, ncclCommDestroy(c));
@@ -55,7 +54,7 @@ void c09_subsets(struct team* t) {
   for (int round = 0; round < ROUNDS; round++) {
     if (t->first == 0)
       for (int k = 0; k < SUBSETS; k++)
-        if (!OK(0, ncclGetUniqueId(&subset_id[k]))) return;
+        if (!OK(0, ncclGetUniqueId(&W->id[k]))) return;
     conf_barrier(t);
     pthread_t th[SUBSETS];
     struct member m[SUBSETS];

@@ -4,12 +4,20 @@
 #include "faults.h"
 
 /* The call must fail by itself soon after W->when, and say which rank is lost. */
-static void failed_init(int me, ncclComm_t comm, ncclResult_t rc, int lost) {
+static void failed_init(struct team* t, ncclComm_t comm, ncclResult_t rc, int lost) {
+  int me = t->first, host_lost = lost == 0, late_rank = me == t->nranks - 1;
   double late = conf_now() - atomic_load(&W->when);
   conf_rc(me, ncclRemoteError, rc, "ncclCommInitRank after a rank was killed", __FILE__, __LINE__);
-  if (late > REPORT_SECONDS) conf_fail(me, "the loss of rank %d was reported after %.1f s", lost, late);
-  names_rank(me, ncclGetLastError(NULL), lost, "ncclCommInitRank");
+  /* Who comes when the id's process is gone finds closed doors; it tries for a while, as the process might be late. */
+  double limit = host_lost && late_rank ? 3 * REPORT_SECONDS : REPORT_SECONDS;
+  if (late > limit) conf_fail(me, "the loss of rank %d was reported after %.1f s", lost, late);
+  char pid[32];
+  snprintf(pid, sizeof pid, "pid %d", (int)W->pid[lost]);
+  if (!host_lost || !strstr(ncclGetLastError(NULL), pid)) names_rank(me, ncclGetLastError(NULL), lost, "ncclCommInitRank");
   if (comm) bounded_abort(me, comm);
+  /* Nobody leaves before all have heard. */
+  atomic_fetch_add(&W->note[1], 1);
+  conf_await(1, t->nranks - 1, 20);
 }
 
 static void init_with_victim(struct team* t, int victim) {
@@ -29,7 +37,7 @@ static void init_with_victim(struct team* t, int victim) {
   }
   conf_at(me, "ncclCommInitRank");
   ncclResult_t rc = ncclCommInitRank(&comm, t->nranks, id, me);
-  failed_init(me, comm, rc, victim);
+  failed_init(t, comm, rc, victim);
 }
 
 void fault_init_kill(struct team* t) { init_with_victim(t, t->nranks - 2); }

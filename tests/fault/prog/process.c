@@ -5,7 +5,8 @@
 
 #include "faults.h"
 
-/* With 64 descriptors communicators are made until it fails: the text names the limit, and what was made works on. */
+/* With 64 descriptors communicators are made until it fails: the text names the limit, and what was made works on. A
+ * rank that cannot even open a connection cannot tell the others, who wait for it: GCCL_INIT_TIMEOUT is 3 s. */
 void fault_descriptors(struct team* t) {
   int me = t->first;
   struct rlimit l = {64, 64};
@@ -30,8 +31,10 @@ void fault_descriptors(struct team* t) {
     if (rc == ncclSuccess) made++;
     else {
       failed = 1;
-      const char* text = ncclGetLastError(NULL);
-      conf_rc_any(me, rc, "ncclCommInitRank without descriptors", 2, ncclSystemError, ncclRemoteError);
+      char text[1024];
+      snprintf(text, sizeof text, "%s", ncclGetLastError(NULL)); /* abort below may have an error of its own */
+      conf_note("rank %d, communicator %d: %s", me, made, text);
+      conf_rc_any(me, rc, "ncclCommInitRank without descriptors", 3, ncclSystemError, ncclRemoteError, ncclTimeout);
       if (rc == ncclSystemError && (!strstr(text, "64") || !(strstr(text, "descriptor") || strstr(text, "NOFILE") || strstr(text, "open files"))))
         conf_fail(me, "ncclCommInitRank without descriptors: the text names no limit: \"%s\"", text);
       if (conf_now() - start > 10) conf_fail(me, "running out of descriptors was reported after %.1f s", conf_now() - start);

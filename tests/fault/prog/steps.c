@@ -8,11 +8,11 @@ int names_rank(int me, const char* text, int rank, const char* where) {
   int n = snprintf(want, sizeof want, "rank %d", rank);
   for (const char* s = text; (s = strstr(s, want)); s += n)
     if (!isdigit((unsigned char)s[n])) return 1;
-  /* Lists of missing ranks: "ranks 2 and 3", "ranks 1, 2". */
-  if ((text = strstr(text, "ranks ")))
-    for (const char* s = text + 6; *s; s++)
+  /* Lists: "ranks 2 and 3", "ranks 1, 2". */
+  for (const char* s = text; (s = strstr(s, "ranks "));)
+    for (s += 6; isdigit((unsigned char)*s) || (*s && strchr(", and", *s)); s++)
       if (isdigit((unsigned char)*s) && !isdigit((unsigned char)s[-1]) && strtol(s, NULL, 10) == rank) return 1;
-  return conf_fail(me, "%s: the text does not name rank %d: \"%s\"", where, rank, ncclGetLastError(NULL));
+  return conf_fail(me, "%s: the text does not name rank %d: \"%s\"", where, rank, text);
 }
 
 void bounded_abort(int rank, ncclComm_t comm) {

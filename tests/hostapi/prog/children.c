@@ -62,16 +62,16 @@ static void splits(struct team* t) {
   }
 }
 
-static void shrinks(struct team* t) {
+static void shrinks(struct team* t, ncclComm_t* parent) {
   ncclComm_t child[CONF_MAX_RANKS] = {0};
   int list[3] = {0}, size[CONF_MAX_RANKS], rank[CONF_MAX_RANKS];
   int r0 = t->first;
-  RC(r0, ncclInvalidArgument, ncclCommShrink(t->comm[0], NULL, 1, &child[0], NULL, NCCL_SHRINK_DEFAULT));
-  RC(r0, ncclInvalidArgument, ncclCommShrink(t->comm[0], list, 0, &child[0], NULL, NCCL_SHRINK_DEFAULT));
+  RC(r0, ncclInvalidArgument, ncclCommShrink(parent[0], NULL, 1, &child[0], NULL, NCCL_SHRINK_DEFAULT));
+  RC(r0, ncclInvalidArgument, ncclCommShrink(parent[0], list, 0, &child[0], NULL, NCCL_SHRINK_DEFAULT));
   list[0] = r0;
-  RC(r0, ncclInvalidArgument, ncclCommShrink(t->comm[0], list, 1, &child[0], NULL, NCCL_SHRINK_DEFAULT));
+  RC(r0, ncclInvalidArgument, ncclCommShrink(parent[0], list, 1, &child[0], NULL, NCCL_SHRINK_DEFAULT));
   list[0] = (r0 + 1) % t->nranks;
-  if (t->nranks > 1) RC(r0, ncclInvalidArgument, ncclCommShrink(t->comm[0], list, 1, &child[0], NULL, 64));
+  if (t->nranks > 1) RC(r0, ncclInvalidArgument, ncclCommShrink(parent[0], list, 1, &child[0], NULL, 64));
   if (t->nranks < 3) return;
   conf_barrier(t);
   for (int flags = NCCL_SHRINK_DEFAULT; flags <= NCCL_SHRINK_ABORT; flags++) {
@@ -83,14 +83,14 @@ static void shrinks(struct team* t) {
       size[i] = me == gone ? 0 : t->nranks - 1;
       rank[i] = me < gone ? me : me - 1;
       list[0] = gone;
-      if (me != gone) OK(me, ncclCommShrink(t->comm[i], list, 1, &child[i], NULL, flags));
+      if (me != gone) OK(me, ncclCommShrink(parent[i], list, 1, &child[i], NULL, flags));
     }
     if (t->nlocal > 1) OK(r0, ncclGroupEnd());
     check_child(t, child, size, rank);
     coll_alive(t, child);
     destroy_some(t, child);
     conf_barrier(t);
-    coll_alive(t, t->comm); /* the excluded rank was only left out */
+    coll_alive(t, parent); /* the excluded rank was only left out */
   }
 }
 
@@ -163,7 +163,11 @@ static void revokes(struct team* t) {
 
 void suite_children(struct team* t) {
   splits(t);
-  shrinks(t);
+  ncclComm_t own[CONF_MAX_RANKS];
+  if (team_init(t, own, NULL)) {
+    shrinks(t, own);
+    destroy_some(t, own);
+  }
   grows(t);
   revokes(t);
   coll_alive(t, t->comm);

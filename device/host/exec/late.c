@@ -1,0 +1,60 @@
+/* What to say about an operation that does not end: which one, who is waited for, how far that rank is, and whether ranks
+ * wait for each other in a circle. Everything is read from the shared areas; nobody has to answer. */
+#include <stdio.h>
+
+#include "exec.h"
+
+const char *const gccl_coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all", "gather", "scatter",
+                                       "send/recv"};
+const char *const gccl_type_names[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
+                                       "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+const char *const gccl_red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
+
+/* Whom a rank sleeps on; -1 if it is awake or waits for several. */
+static int waits_for(const struct ncclComm *c, int q) {
+  const gccl_area *a = gccl_area_of(c, q);
+  return __atomic_load_n(&a->asleep, __ATOMIC_ACQUIRE) ? __atomic_load_n(&a->asleep_on, __ATOMIC_RELAXED) : -1;
+}
+
+/* "0 → 1 → 2 → 0" if the ranks that follow from this one come back to it. */
+static int cycle(const struct ncclComm *c, int on, char *out, size_t size) {
+  int n = snprintf(out, size, "%d", c->rank);
+  for (int q = on, hops = 0; q >= 0 && hops < c->nranks && (size_t)n < size; hops++) {
+    n += snprintf(out + n, size - (size_t)n, " -> %d", q);
+    if (q == c->rank) return 1;
+    q = waits_for(c, q);
+  }
+  return 0;
+}
+
+void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited) {
+  const struct ncclComm *c = op->comm;
+  char what[160], where[160], circle[160], text[768];
+  if (!c->report) return;
+  switch (op->kind) {
+  case GCCL_DO_COLL:
+    snprintf(what, sizeof what, "operation %llu (%s of %llu %s)", (unsigned long long)op->seq, gccl_coll_names[op->coll],
+             (unsigned long long)op->count, gccl_type_names[op->dtype]);
+    break;
+  case GCCL_DO_SEND:
+  case GCCL_DO_RECV:
+    snprintf(what, sizeof what, "message %llu %s rank %d (%llu %s)", (unsigned long long)op->seq, op->kind == GCCL_DO_SEND ? "to" : "from", op->root,
+             (unsigned long long)op->count, gccl_type_names[op->dtype]);
+    break;
+  default: snprintf(what, sizeof what, "%llu signals of rank %d", (unsigned long long)op->count, op->root);
+  }
+  if (on < 0) {
+    snprintf(where, sizeof where, "several ranks");
+  } else {
+    uint64_t p = gccl_load(&gccl_area_of(c, on)->progress);
+    unsigned long long done = p >> GCCL_STEP_BITS ? (p >> GCCL_STEP_BITS) - 1 : 0;
+    if (op->kind == GCCL_DO_COLL && gccl_load(&gccl_record_of(c, on, op->seq)->seq) != op->seq)
+      snprintf(where, sizeof where, "rank %d, which has finished operation %llu and has not joined this one", on, done);
+    else
+      snprintf(where, sizeof where, "rank %d, which has finished operation %llu", on, done);
+  }
+  int round = on >= 0 && cycle(c, on, circle, sizeof circle);
+  snprintf(text, sizeof text, "rank %d of %d waits since %llu s for %s, in %s%s%s%s", c->rank, c->nranks, (unsigned long long)(waited / 1000000000ull), where, what,
+           round ? "; ranks wait for each other: " : "", round ? circle : "", round ? ": put the calls into one group" : "");
+  c->report(c, text);
+}
