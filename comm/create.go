@@ -2,7 +2,6 @@ package comm
 
 import (
 	"context"
-	"runtime"
 
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/clique"
@@ -98,11 +97,11 @@ func (c *Comm) failed(err error) error {
 }
 
 func (c *Comm) establish(ctx context.Context, s spec) error {
-	c.identify(s, s.nranks == 1)
+	c.identify(s, s.nranks == 1, true)
 	if err := c.ctl.AllocArrays(s.nranks); err != nil {
 		return err
 	}
-	tuneErr := c.chooseMethods()
+	tuneErr := c.chooseMethods(false)
 	if s.join == nil { // the only member of a child
 		c.setLimits()
 		return tuneErr
@@ -112,7 +111,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), Agree: append(agreeing(s.set), c.tuningPair())}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Agree: append(agreeing(s.set), c.tuningPair())}
 	err = tuneErr
 	if err == nil && s.nranks > 1 {
 		if err = enoughFiles(); err != nil {
@@ -153,14 +152,18 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	c.withdraw()
-	c.identify(s, c.allHere())
+	shared := c.crowded()
+	if err := c.chooseMethods(shared); err != nil {
+		return err
+	}
+	c.identify(s, c.allHere(), shared)
 	c.setLimits()
 	return nil
 }
 
 // identify stores what the front reads of a communicator's identity.
-func (c *Comm) identify(s spec, oneProcess bool) {
-	spin, yield := waitPolicy(s.set, s.nranks)
+func (c *Comm) identify(s spec, oneProcess, crowded bool) {
+	spin, yield := waitPolicy(s.set, crowded)
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
 		Check: s.set.Bool(param.GCCLCheck), Deterministic: s.set.Bool(param.GCCLDeterministic), OneProcess: oneProcess,
@@ -169,9 +172,9 @@ func (c *Comm) identify(s spec, oneProcess bool) {
 }
 
 // waitPolicy: where every rank has a CPU a wait spins, else it yields at once (numbers are guesses to be measured).
-func waitPolicy(s *param.Settings, nranks int) (spinNs, yieldNs uint32) {
+func waitPolicy(s *param.Settings, crowded bool) (spinNs, yieldNs uint32) {
 	spin, yield := int64(50), int64(2000)
-	if nranks > runtime.NumCPU() {
+	if crowded {
 		spin, yield = 0, 2000
 	}
 	return uint32(min(s.IntOr(param.GCCLSpinUs, spin)*1000, 1<<32-1)), uint32(min(s.IntOr(param.GCCLYieldUs, yield)*1000, 1<<32-1))

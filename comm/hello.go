@@ -21,6 +21,7 @@ type hello struct {
 	AreaSize   uint64
 	HostID     string // the user's NCCL_HOSTID; empty if unset
 	NoShare    bool   // NCCL_SHM_DISABLE=1
+	CPUs       string // where the process may run: ownCPUs
 	// Trouble is what keeps this rank from taking part; all ranks fail with it.
 	Trouble     string
 	TroubleCode xerr.Code
@@ -51,6 +52,7 @@ func (h *hello) encode() []byte {
 		no = 1
 	}
 	b = append(b, no)
+	b = appendText(b, h.CPUs)
 	b = appendText(b, h.Trouble)
 	b = append(b, byte(h.TroubleCode))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h.Agree)))
@@ -126,6 +128,7 @@ func decodeHello(b []byte) (*hello, error) {
 	h.AreaOffset, h.AreaSize = r.u64(), r.u64()
 	h.HostID = r.text()
 	h.NoShare = r.u8() != 0
+	h.CPUs = r.text()
 	h.Trouble, h.TroubleCode = r.text(), xerr.Code(r.u8())
 	n := r.u32()
 	if n > maxHelloPairs {
