@@ -96,7 +96,7 @@ static int send_step(gccl_op *x) {
     while (x->done < n) {
       if (x->done >= 2 && gccl_load(&r->done) < (k << GCCL_STEP_BITS | (x->done - 1))) return GCCL_BLOCKED;
       uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
-      memcpy(half_of(c, me, x->done), (const char *)x->send + off, len);
+      gccl_copy(c->simd, half_of(c, me, x->done), (const char *)x->send + off, len, 0);
       x->done++;
       gccl_store(&s->done, k << GCCL_STEP_BITS | x->done);
       gccl_wake(c);
@@ -151,7 +151,7 @@ static int recv_step(gccl_op *x) {
       while (x->done < n) {
         if (gccl_load(&s->done) < (k << GCCL_STEP_BITS | (x->done + 1))) return GCCL_BLOCKED;
         uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
-        memcpy((char *)x->recv + off, half_of(c, from, x->done), len);
+        gccl_copy(c->simd, (char *)x->recv + off, half_of(c, from, x->done), len, 0);
         x->done++;
         if (x->done < n) {
           gccl_store(&r->done, k << GCCL_STEP_BITS | x->done);

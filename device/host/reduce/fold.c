@@ -20,7 +20,7 @@ void gccl_copy(const gccl_reduce_isa *isa, void *dst, const void *src, size_t by
     if (!bytes || dst == src)
         return;
     if (!stream || bytes < 4096) { /* a fence costs more than a small copy */
-        memcpy(dst, src, bytes);
+        isa->copy(dst, src, bytes);
         return;
     }
     isa->stream(dst, src, bytes);

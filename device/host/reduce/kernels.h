@@ -26,6 +26,7 @@ struct gccl_reduce_isa {
     /* Integers only: quotient, truncated toward zero. */
     void (*divide[GCCL_NTYPES])(void *dst, const void *acc, size_t n, uint64_t by);
     /* Copy with non-temporal stores; the caller calls fence afterwards. Plain where the processor has none. */
+    void (*copy)(void *dst, const void *src, size_t bytes);
     void (*stream)(void *dst, const void *src, size_t bytes);
     void (*fence)(void);
 };
