@@ -110,7 +110,7 @@ test-checkptr: | tools-check
 # Go packages with C code. The Go core stays plain: the runtime's own memory is not for the leak detector.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ASAN_RUN ?= .
-ASAN_PKGS ?= ./device/host/reduce ./device/layout ./internal/param
+ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./internal/param
 test-asan: | tools-check
 	$(MAKE) LIB=$(BUILD)/asan/lib OBJ=$(BUILD)/asan/obj CFLAGS_EXTRA="$(SANITIZE)" $(BUILD)/asan/lib/libgccl.so $(BUILD)/asan/lib/libgccl_core.so
 	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \
