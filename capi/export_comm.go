@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/gccl/gccl/comm"
+	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/net/bootstrap"
 )
 
@@ -93,7 +94,7 @@ func gcclgo_window_deregister(p *C.struct_ncclComm, w *C.gccl_window, text *C.ch
 		if err != nil {
 			return err
 		}
-		if err := c.DeregisterWindow(unsafe.Pointer(w)); err != nil {
+		if err := c.DeregisterWindow(control.WindowAt(unsafe.Pointer(w))); err != nil {
 			return &named{op, err}
 		}
 		return nil

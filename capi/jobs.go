@@ -38,7 +38,7 @@ func gcclgo_run(jobs *C.gccl_job, n C.int32_t, blocking C.int32_t, cookie unsafe
 			w.hold()
 		}
 		go func() {
-			runAll(list, ready)
+			_ = runAll(list, ready) // each job carries its own result
 			C.gccl_bridge_done(core.front, jobs, n, cookie)
 			for _, w := range ready {
 				w.release()

@@ -3,7 +3,6 @@ package comm
 import (
 	"encoding/binary"
 	"fmt"
-	"unsafe"
 
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/control"
@@ -189,11 +188,10 @@ func (c *Comm) placeWindow(w control.Window, rec *window, buff uintptr, all []pl
 }
 
 // DeregisterWindow ends a window (ncclCommWindowDeregister). Local; the caller makes sure that nobody uses it any more.
-func (c *Comm) DeregisterWindow(p unsafe.Pointer) error {
-	if p == nil {
+func (c *Comm) DeregisterWindow(w control.Window) error {
+	if w == (control.Window{}) {
 		return nil
 	}
-	w := control.WindowAt(p)
 	c.mu.Lock()
 	rec := c.windows[w]
 	if rec != nil {
@@ -202,7 +200,7 @@ func (c *Comm) DeregisterWindow(p unsafe.Pointer) error {
 	}
 	c.mu.Unlock()
 	if rec == nil {
-		return xerr.New(xerr.InvalidArgument, "window", "%p is not a window of this communicator", p).WithRank(c.rank).
+		return xerr.New(xerr.InvalidArgument, "window", "%p is not a window of this communicator", w.Pointer()).WithRank(c.rank).
 			WithHint("windows belong to the communicator that registered them; each is deregistered once")
 	}
 	c.releaseWindow(w, rec)

@@ -46,12 +46,12 @@ func TestWindows(t *testing.T) {
 		if *at(a.Base() + uintptr(als[0].Offset)) != 100 {
 			t.Error("memory under a window was given back")
 		}
-		if err := cs[0].DeregisterWindow(unsafe.Pointer(wins[0].Pointer())); err != nil {
+		if err := cs[0].DeregisterWindow(wins[0]); err != nil {
 			t.Error(err)
 		}
-		wantCode(t, "deregister twice", cs[0].DeregisterWindow(wins[0].Pointer()), xerr.InvalidArgument)
+		wantCode(t, "deregister twice", cs[0].DeregisterWindow(wins[0]), xerr.InvalidArgument)
 		if n > 1 {
-			wantCode(t, "window of another rank", cs[0].DeregisterWindow(wins[1].Pointer()), xerr.InvalidArgument)
+			wantCode(t, "window of another rank", cs[0].DeregisterWindow(wins[1]), xerr.InvalidArgument)
 		}
 		destroyAll(t, cs) // takes the others along
 		if areas, _ := Leftovers(); areas != 0 || len(e.teams) != 0 {

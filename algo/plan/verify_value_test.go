@@ -56,7 +56,8 @@ func TestShapeKeepsOrder(t *testing.T) {
 	if fold(a, b).shape == fold(b, a).shape || fold(fold(a, b), c).shape == fold(a, fold(b, c)).shape {
 		t.Error("another order of folding has the same shape")
 	}
-	if fold(fold(a, b), c).shape != fold(fold(a, b), c).shape {
+	once, again := fold(fold(a, b), c), fold(fold(a, b), c)
+	if once.shape != again.shape {
 		t.Error("the same order of folding has another shape")
 	}
 }

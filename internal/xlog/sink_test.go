@@ -85,13 +85,13 @@ func TestSinkDoesNotWaitForASlowPipe(t *testing.T) {
 	defer s.close()
 	line := []byte(strings.Repeat("x", 999) + "\n")
 	for s.dropped < 3 {
-		s.Write(line)
+		_, _ = s.Write(line)
 	}
 	buf := make([]byte, 1<<20)
 	if _, err := r.Read(buf); err != nil {
 		t.Fatal(err)
 	}
-	s.Write([]byte("after\n"))
+	_, _ = s.Write([]byte("after\n"))
 	n, err := r.Read(buf)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestSinkDoesNotWaitForASlowPipe(t *testing.T) {
 func TestSinkLeavesAPipeWhoseReaderWent(t *testing.T) {
 	s, r, read := openPipe(t)
 	r.Close()
-	s.Write([]byte("line\n"))
+	_, _ = s.Write([]byte("line\n"))
 	if got := read(); !strings.Contains(got, "broken pipe") || !strings.HasSuffix(got, "\nline\n") {
 		t.Errorf("standard error has %q", got)
 	}
@@ -121,7 +121,7 @@ func TestStderrWithoutReaderLosesLines(t *testing.T) {
 	s.stuck = true // as if the first wait were over
 	line := []byte(strings.Repeat("x", 999) + "\n")
 	for i := 0; s.dropped == 0 && i < 1<<20; i++ {
-		s.Write(line)
+		_, _ = s.Write(line)
 	}
 	if s.dropped != 1 {
 		t.Error("a full pipe took everything")
@@ -131,7 +131,7 @@ func TestStderrWithoutReaderLosesLines(t *testing.T) {
 func TestLongLineIsCutOff(t *testing.T) {
 	fd, read := stderrFile(t)
 	s := openSink("", fd)
-	s.Write([]byte(strings.Repeat("x", 10_000) + "\n"))
+	_, _ = s.Write([]byte(strings.Repeat("x", 10_000) + "\n"))
 	got := read()
 	if len(got) != maxLine || !strings.HasSuffix(got, "[line cut off]\n") {
 		t.Errorf("%d bytes, end %q", len(got), got[len(got)-20:])

@@ -35,17 +35,6 @@ func (f Family) allows(a netip.Addr) bool {
 	return f == FamilyAny || (f == FamilyIPv4) == a.Is4()
 }
 
-// network is the name that package net has for TCP of this family.
-func (f Family) network() string {
-	switch f {
-	case FamilyIPv4:
-		return "tcp4"
-	case FamilyIPv6:
-		return "tcp6"
-	}
-	return "tcp"
-}
-
 // iface is one interface that is up, with its addresses.
 type iface struct {
 	name     string

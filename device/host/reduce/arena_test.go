@@ -20,7 +20,11 @@ func newArena(t testing.TB, bytes int) *arena {
 	if err != nil {
 		t.Fatalf("mmap of %d bytes: %v", size+2*guard, err)
 	}
-	t.Cleanup(func() { syscall.Munmap(all) })
+	t.Cleanup(func() {
+		if err := syscall.Munmap(all); err != nil {
+			t.Error(err)
+		}
+	})
 	for _, g := range [][]byte{all[:guard], all[guard+size:]} {
 		if err := syscall.Mprotect(g, syscall.PROT_NONE); err != nil {
 			t.Fatalf("mprotect: %v", err)
