@@ -274,9 +274,9 @@ func serveRoot(conn io.ReadWriter, reader *bufio.Reader, g group, events <-chan 
 				ended = errors.Join(ended, err)
 				g.kill()
 			}
-		case <-lost:
+		case err := <-lost:
 			if ended == nil {
-				ended = errors.New("rank 0 ended the run")
+				ended = fmt.Errorf("rank 0 ended the run: %w", err)
 			}
 			lost = nil
 			g.kill()

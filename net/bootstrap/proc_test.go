@@ -84,7 +84,9 @@ func childRank(args []string) int {
 				fmt.Println("barrier done")
 			}
 		case "close":
-			err = g.Close()
+			if err := g.Close(); err != nil {
+				fmt.Println("error", int(xerr.CodeOf(err)), err)
+			}
 			fmt.Println("closed")
 			return 0
 		}
