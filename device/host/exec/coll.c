@@ -240,7 +240,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
         if (q == c->rank || x->red == GCCL_RED_AVG)
           d->scale = x->scale;
         else
-          d->scale.u64 = gccl_record_of(c, q, x->seq)->scale;
+          d->scale.u64 = gccl_call_of(c, q, x->seq)->scale;
       }
     }
   }
@@ -287,17 +287,18 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
 }
 
 void gccl_record_fill(gccl_record *r, const gccl_op *x) {
+  gccl_call *d = gccl_call_of(x->comm, x->comm->rank, x->seq);
+  d->count = x->count;
+  d->coll = x->coll;
+  d->dtype = x->dtype;
+  d->op = x->red;
+  d->cls = x->cls;
+  d->root = x->root;
+  d->scale = x->scale.u64;
   r->hash = x->hash;
   r->send_kind = x->send_kind;
   r->recv_kind = x->recv_kind;
   r->scaled = x->scaled;
-  r->count = x->count;
-  r->coll = x->coll;
-  r->dtype = x->dtype;
-  r->op = x->red;
-  r->cls = x->cls;
-  r->root = x->root;
-  r->scale = x->scale.u64;
 }
 
 static void publish(gccl_op *x) {
@@ -319,8 +320,9 @@ static void publish(gccl_op *x) {
   gccl_wake(c);
 }
 
-int gccl_call_mismatch(const gccl_op *x, int q, const gccl_record *r) {
+int gccl_call_mismatch(const gccl_op *x, int q) {
   struct ncclComm *c = x->comm;
+  const gccl_call *r = gccl_call_of(c, q, x->seq);
   gccl_comm_latch(c, GCCL_RC_USAGE,
                   "ranks disagree on operation %llu: rank %d calls %s of %llu %s (op %s, root %d), rank %d calls %s of %llu %s (op "
                   "%s, root %d): every rank must issue the same calls in the same order",
@@ -335,7 +337,7 @@ int gccl_call_mismatch(const gccl_op *x, int q, const gccl_record *r) {
 static inline int record_seen(gccl_op *x, int q) {
   const gccl_record *r = gccl_record_of(x->comm, q, x->seq);
   if (gccl_load(&r->seq) != x->seq) return GCCL_BLOCKED;
-  if (__builtin_expect(r->hash != x->hash, 0)) return gccl_call_mismatch(x, q, r);
+  if (__builtin_expect(r->hash != x->hash, 0)) return gccl_call_mismatch(x, q);
   x->staged_any |= r->send_kind == GCCL_BUF_STAGED || r->recv_kind == GCCL_BUF_STAGED;
   return GCCL_DONE;
 }

@@ -74,10 +74,10 @@ enum { GCCL_SMALL_BYTES = 48 };
 int gccl_small_all_reduce(gccl_op *op, uint64_t ticket);
 /* drive.c: goes on with an operation that has begun. */
 int gccl_drive_begun(gccl_op *op, uint64_t ticket);
-/* coll.c: fills the record's fields that say what the call is; its payload and kinds are the caller's. */
+/* coll.c: fills this rank's record of op->seq but for its payload and seq, and what the call is. */
 uint32_t gccl_call_hash(const gccl_op *op);
 void gccl_record_fill(gccl_record *r, const gccl_op *op);
-int gccl_call_mismatch(const gccl_op *op, int peer, const gccl_record *theirs);
+int gccl_call_mismatch(const gccl_op *op, int peer);
 /* coll.c: begins op as if it had run up to and including its first signal. */
 int gccl_coll_begin_published(gccl_op *op);
 
@@ -124,6 +124,9 @@ static inline void gccl_store(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, 
 static inline gccl_area *gccl_area_of(const struct ncclComm *c, int q) { return (gccl_area *)c->peers[q].area; }
 static inline gccl_record *gccl_record_of(const struct ncclComm *c, int q, uint64_t seq) {
   return (gccl_record *)(c->peers[q].area + c->geo.records) + (seq & (GCCL_RECORDS - 1));
+}
+static inline gccl_call *gccl_call_of(const struct ncclComm *c, int q, uint64_t seq) {
+  return (gccl_call *)(c->peers[q].area + c->geo.calls) + (seq & (GCCL_RECORDS - 1));
 }
 static inline void gccl_relax(void) {
 #if defined(__x86_64__)

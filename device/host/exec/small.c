@@ -41,6 +41,7 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   x->send_kind = GCCL_BUF_INLINE;
   x->recv_kind = GCCL_BUF_NONE;
   x->scaled = 0;
+  x->seq = seq;
   gccl_record_fill(mine, x);
   gccl_store(&mine->seq, seq); /* acquired below */
   gccl_sample(x);
@@ -63,8 +64,7 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
       if (i > TIGHT) gccl_relax();
     }
     if (__builtin_expect(r->hash != x->hash, 0)) {
-      x->seq = seq;
-      int rc = gccl_call_mismatch(x, q, r);
+      int rc = gccl_call_mismatch(x, q);
       atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
       return rc;
     }
