@@ -39,6 +39,8 @@ type Comm struct {
 	ctx    context.Context // ends with abort or destroy
 	cancel context.CancelCauseFunc
 
+	told bool // this rank's own failure has been passed on; the watchdog's
+
 	planMu    sync.Mutex
 	planBytes uint64
 

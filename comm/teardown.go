@@ -67,6 +67,9 @@ func (c *Comm) Abort() error {
 	if wasReady && healthy && (!idle || c.ctl.Unfinished()) { // peers may be waiting for this rank
 		cause = xerr.New(xerr.Remote, "communicator abort", "%s called ncclCommAbort while operations were in flight", c.who(c.rank)).WithRank(c.rank)
 	}
+	if own := c.ownFailure(); own != nil { // the watchdog may not have come round since
+		cause = own
+	}
 	c.teardown(idle, cause)
 	return nil
 }

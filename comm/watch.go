@@ -15,8 +15,8 @@ import (
 const watchEvery = time.Second
 
 // watchdog finds collectives that can never end because a rank has left the communicator without taking part: no failure,
-// so the bootstrap says nothing, and the rank's memory stays readable. One goroutine serves all communicators of an
-// engine; it exists while there are any.
+// so the bootstrap says nothing, and the rank's memory stays readable. It also tells the peers about failures that this
+// rank's executor has found. One goroutine serves all communicators of an engine; it exists while there are any.
 type watchdog struct {
 	mu    sync.Mutex
 	comms map[*Comm]uint64 // the collective in flight at the last look, 0 for none
@@ -69,8 +69,27 @@ func (w *watchdog) run(stop chan struct{}, every time.Duration) {
 	}
 }
 
+// tell passes on a failure that only this rank can see, such as a call that does not fit its peers': they may wait for this
+// rank, which takes part no more. A failure that came from a peer is known to all already.
+func (c *Comm) tell() {
+	if err := c.ownFailure(); err != nil && !c.told {
+		c.told = true
+		c.group.Fail(err)
+	}
+}
+
+// ownFailure is the latched failure, unless it came from a peer.
+func (c *Comm) ownFailure() error {
+	code := c.ctl.Error()
+	if code == xerr.Success || code == xerr.Remote {
+		return nil
+	}
+	return xerr.New(code, "operation", "%s", c.ctl.Cause()).WithRank(c.rank)
+}
+
 // look returns the collective that is in flight. If it was at the last look too, it asks who has left.
 func (c *Comm) look(before uint64) uint64 {
+	c.tell()
 	seq, on := c.ctl.InFlight()
 	if !on || c.ctl.State() != control.Ready {
 		return 0

@@ -67,3 +67,11 @@ func TestC22TwoCopies(t *testing.T) {
 	each(t, "c22_local", []string{"procs"}, []int{1})
 	each(t, "c22_copy", []string{"procs"}, []int{1})
 }
+
+// Calls that differ between ranks end on every rank: by a text that shows both sides where they meet, by the failed rank's
+// name elsewhere.
+func TestDisagreeingCalls(t *testing.T) {
+	each(t, "disagree", []string{"procs", "threads"}, []int{2, 3})
+	each(t, "disagree_root", []string{"procs", "threads"}, []int{3})
+	each(t, "disagree_message", []string{"procs", "threads"}, []int{2})
+}
