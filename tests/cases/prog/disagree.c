@@ -3,7 +3,7 @@
 
 static void expect(struct team* t, ncclResult_t rc, const char* a, const char* b) {
   int me = t->first;
-  conf_rc(me, ncclInvalidUsage, rc, "a call that differs between ranks", __FILE__, __LINE__);
+  TRUE(me, rc == ncclInvalidUsage || rc == ncclRemoteError); /* seen here, or heard from a rank that saw it first */
   says(me, a, "a call that differs between ranks");
   says(me, b, "a call that differs between ranks");
 }
