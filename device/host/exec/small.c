@@ -51,7 +51,8 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   int spins = c->spin_ns ? SPINS : TIGHT;
   for (int q = 0; q < c->nranks; q++) {
     const gccl_record *r = gccl_record_of(c, q, seq);
-    src[q] = (gccl_reduce_src){.ptr = r->u.data};
+    /* This rank's own data from where it came: its record is still on the way to memory, and a vector load of it would wait. */
+    src[q] = (gccl_reduce_src){.ptr = q == c->rank ? x->send : (const void *)r->u.data};
     if (q == c->rank) continue;
     for (int i = 0; gccl_load(&r->seq) != seq; i++) {
       if (i == spins) {
