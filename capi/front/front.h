@@ -77,7 +77,7 @@ struct gccl_task {
   int nbatches;
   gccl_batch *batches;
   gccl_op *ops;
-  struct gccl_rendezvous *before, *after;   /* several streams of one group: see group.c */
+  struct gccl_rendezvous *before, *after;   /* several streams of one group: see launch.c */
 };
 /* NULL, the legacy and the per-thread stream mean the caller itself: *out = NULL. */
 ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char *call);
@@ -87,14 +87,26 @@ void gccl_stream_free(gccl_stream *);
 void gccl_stream_drain(gccl_stream *);
 
 /* --- group.c --- */
-/* The text of an operation that ended with rc; returns rc. */
-ncclResult_t gccl_operation_failed(const struct ncclComm *comm, int rc, const char *call);
 /* Adds an operation to the open group, or runs it at once. */
 ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call);
 /* Adds a job, or runs it at once. The job is copied; ids and exclude are taken over (malloc). */
 ncclResult_t gccl_submit_job(gccl_job *job, const char *call);
-void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie);
 ncclResult_t gccl_group_note(ncclResult_t rc); /* remembers an error of a call inside a group */
+
+/* --- jobs.c --- */
+/* Runs n jobs, which it frees; blocking or not as their communicators are. */
+ncclResult_t gccl_jobs_run(gccl_job *jobs, int n, const char *call);
+void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie);   /* a background run has ended: for the core */
+void gccl_job_free(gccl_job *);                                /* what the job points to */
+int gccl_job_makes_comm(const gccl_job *);
+int gccl_job_blocking(const gccl_job *);
+
+/* --- launch.c --- */
+/* The text of an operation that ended with rc; returns rc. */
+ncclResult_t gccl_operation_failed(const struct ncclComm *comm, int rc, const char *call);
+ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
+ncclResult_t gccl_launch_group(gccl_group *g, const char *call);
+void gccl_task_run(gccl_task *);       /* runs and frees */
 
 /* --- mem.c --- */
 void gccl_registrations_drop(const struct ncclComm *comm);

@@ -17,8 +17,6 @@ struct gccl_stream {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static gccl_stream *list;
 
-void gccl_task_run(gccl_task *);  /* group.c: runs and frees */
-
 static void *worker(void *arg) {
   gccl_stream *s = arg;
   pthread_mutex_lock(&s->lock);
