@@ -291,14 +291,41 @@ func (h *hub) failLocked(n notice) {
 	}
 	h.state, h.cause = failed, n
 	h.closeStaticLocked()
-	for _, p := range h.peers {
-		if !p.gone() {
-			p.link.send(frame{kindReject, n.encode()})
-			go p.link.finish(farewellWait)
-		}
-	}
+	h.rejectLocked(frame{kindReject, n.encode()})
 	h.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: %s: init failed: %s", h.label, n.text))
 	h.retireLocked()
+}
+
+// rejectLocked sends the end of an init to all members: to those of other processes first, and to those of this one when
+// the others have it, since this process may exit as soon as its own members return.
+func (h *hub) rejectLocked(f frame) {
+	var far, near []link
+	for _, p := range h.peers {
+		if p.gone() {
+			continue
+		}
+		if _, ok := p.link.(*memLink); ok {
+			near = append(near, p.link)
+			continue
+		}
+		far = append(far, p.link)
+		p.link.send(f)
+	}
+	go func() {
+		var flushed sync.WaitGroup
+		for _, l := range far {
+			flushed.Add(1)
+			go func() {
+				defer flushed.Done()
+				l.finish(farewellWait)
+			}()
+		}
+		flushed.Wait()
+		for _, l := range near {
+			l.send(f)
+			l.finish(farewellWait)
+		}
+	}()
 }
 
 func (h *hub) closeStaticLocked() {
