@@ -43,7 +43,7 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   int32_t rc = gccl_core.plan(c, op->coll, cls, (uint32_t)op->root, text);
   if (rc != ncclSuccess) return gccl_fail((ncclResult_t)rc, "%s: rank %d: %s", call, c->rank, text);
   op->plan = gccl_table_find(c, key);
-  return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the launch table is full", call, c->rank);
+  return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the plan is not in the launch table", call, c->rank);
 }
 
 static inline void counted(struct ncclComm *c, gccl_op *op, uint64_t bytes) {

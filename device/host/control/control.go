@@ -218,14 +218,10 @@ func (c Comm) AddPlan(coll, class, root uint32, block []byte) (kept uint64, err 
 		return 0, xerr.New(xerr.Internal, "launch table", "a lowered plan of %d bytes is too short", len(block))
 	}
 	var n C.uint64_t
-	switch C.gccl_ctl_plan_add(c.p, C.uint32_t(coll), C.uint32_t(class), C.uint32_t(root), unsafe.Pointer(&block[0]), C.uint64_t(len(block)), &n) {
-	case 0:
-		return uint64(n), nil
-	case 1:
-		return 0, xerr.New(xerr.InvalidUsage, "launch table", "all %d entries are in use", int(C.GCCL_TABLE)).
-			WithHint("use fewer different roots on one communicator")
+	if C.gccl_ctl_plan_add(c.p, C.uint32_t(coll), C.uint32_t(class), C.uint32_t(root), unsafe.Pointer(&block[0]), C.uint64_t(len(block)), &n) == 0 {
+		return 0, xerr.New(xerr.System, "launch table", "out of memory for a plan of %d bytes", len(block))
 	}
-	return 0, xerr.New(xerr.System, "launch table", "out of memory for a plan of %d bytes", len(block))
+	return uint64(n), nil
 }
 
 // MarkLeft tells a rank, in its area, that this one reads it no more.
