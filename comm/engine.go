@@ -33,6 +33,8 @@ type Front struct {
 	Quiesce func(c control.Comm, timeout time.Duration) xerr.Code
 	// Retire says that the structure is no longer used by the core.
 	Retire func(c control.Comm)
+	// SIMD names the sets of reduction kernels that this CPU runs; none: only "c".
+	SIMD []string
 }
 
 // Engine is what the communicators of a process share. Use New once per process; tests may make several.
@@ -46,6 +48,7 @@ type Engine struct {
 	svc   *bootstrap.Service
 	teams map[string]*team // flat ranges by team
 	watch watchdog
+	ends  obituaries
 	spare spares
 }
 
@@ -67,6 +70,9 @@ func NewEngine(o Options) *Engine {
 	}
 	if o.Front.Retire == nil {
 		o.Front.Retire = func(control.Comm) {}
+	}
+	if len(o.Front.SIMD) == 0 {
+		o.Front.SIMD = []string{"c"}
 	}
 	return &Engine{front: o.Front, build: o.Build, load: o.Load, log: o.Log, teams: map[string]*team{}}
 }

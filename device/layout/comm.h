@@ -91,7 +91,9 @@ struct ncclComm {
   _Atomic(uint32_t) state;       /* enum gccl_comm_state */
   uint64_t core;                 /* the core's handle of this communicator (table index and generation) */
   int32_t rank, nranks, device;
-  uint8_t blocking, check, deterministic;
+  uint8_t blocking;
+  uint8_t check;                 /* look at the buffers of each collective */
+  uint8_t no_onesided;           /* numRmaCtx is 0 */
   uint8_t one_process;           /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */

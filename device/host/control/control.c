@@ -45,7 +45,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->nranks = id->nranks;
   c->blocking = id->blocking;
   c->check = id->check;
-  c->deterministic = id->deterministic;
+  c->no_onesided = id->no_onesided;
   c->one_process = id->one_process;
   c->spin_ns = id->spin_ns;
   c->yield_ns = id->yield_ns;

@@ -60,7 +60,7 @@ type Identity struct {
 	Rank, NRanks    int
 	Blocking        bool
 	Check           bool
-	Deterministic   bool
+	NoOneSided      bool
 	OneProcess      bool
 	SpinNs, YieldNs uint32
 	LateNs          uint64 // after how long a wait is reported; 0 never
@@ -77,7 +77,7 @@ func flag(b bool) C.uint8_t {
 func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
 		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
-		blocking: flag(id.Blocking), check: flag(id.Check), deterministic: flag(id.Deterministic), one_process: flag(id.OneProcess),
+		blocking: flag(id.Blocking), check: flag(id.Check), no_onesided: flag(id.NoOneSided), one_process: flag(id.OneProcess),
 		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs), late_ns: C.uint64_t(id.LateNs),
 	}
 	C.gccl_ctl_identity_set(c.p, &v)
