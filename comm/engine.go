@@ -17,6 +17,14 @@ import (
 // APIVersion is the version code that programs see (nccl.h of 2.30.7). All ranks of a communicator must have the same.
 const APIVersion = 23007
 
+// Version is that of this library.
+const Version = "0.1"
+
+// ABIVersion is APIVersion as people write it.
+func ABIVersion() string {
+	return fmt.Sprintf("%d.%d.%d", APIVersion/10000, APIVersion/100%100, APIVersion%100)
+}
+
 // Resolve fills what a configuration leaves open, with the environment as it is now.
 func (e *Engine) Resolve(c *Config, parent *Config) error {
 	s, err := e.settings()
