@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 1u
+#define GCCL_CORE_ABI 2u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -21,6 +21,7 @@ typedef struct {
   int32_t graph_usage_mode, num_rma_ctx, max_p2p_peers, graph_stream_ordering;
   char net_name[64], comm_name[128];
   int32_t device_kind;           /* gcclDeviceKind_t of the calling thread */
+  char simd[8];                  /* from the core: name of the kernel set to use; empty for the best */
   int32_t pad;
 } gccl_config;
 
@@ -63,6 +64,8 @@ typedef struct {
   int32_t (*quiesce)(struct ncclComm *comm, uint64_t timeout_ns);
   /* The communicator is gone: the front recycles its slot. */
   void (*retire)(struct ncclComm *comm);
+  const char *path;              /* of libgccl.so */
+  const char *simd;              /* kernel sets that this CPU runs, best first, with commas */
 } gccl_front_api;
 
 /* What the core offers to the front. Every function returns an ncclResult_t and writes a text of at most GCCL_TEXT

@@ -17,7 +17,7 @@ func configOf(c *C.gccl_config) comm.Config {
 		CTAPolicy: int32(c.cta_policy), NvlsCTAs: int32(c.nvls_ctas), NChannelsPerNetPeer: int32(c.nchannels_per_net_peer), NvlinkCentricSched: int32(c.nvlink_centric_sched),
 		GraphUsageMode: int32(c.graph_usage_mode), NumRmaCtx: int32(c.num_rma_ctx), MaxP2pPeers: int32(c.max_p2p_peers), GraphStreamOrdering: int32(c.graph_stream_ordering),
 		NetName: fixedText(&c.net_name[0], len(c.net_name)), CommName: fixedText(&c.comm_name[0], len(c.comm_name)),
-		DeviceKind: int32(c.device_kind),
+		DeviceKind: int32(c.device_kind), SIMD: fixedText(&c.simd[0], len(c.simd)),
 	}
 }
 
@@ -28,6 +28,7 @@ func putConfig(c *C.gccl_config, g *comm.Config) {
 	c.graph_usage_mode, c.num_rma_ctx, c.max_p2p_peers, c.graph_stream_ordering = C.int32_t(g.GraphUsageMode), C.int32_t(g.NumRmaCtx), C.int32_t(g.MaxP2pPeers), C.int32_t(g.GraphStreamOrdering)
 	putText(&c.net_name[0], len(c.net_name), g.NetName)
 	putText(&c.comm_name[0], len(c.comm_name), g.CommName)
+	putText(&c.simd[0], len(c.simd), g.SIMD)
 }
 
 // fixedText reads a text that ends at a NUL or at the end of its room.

@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -36,8 +37,9 @@ func gcclgo_open(front *C.gccl_front_api, out *C.gccl_core_api) C.int32_t {
 			core.engine = comm.NewEngine(comm.Options{
 				Build: buildID(),
 				Log:   logger(),
-				Front: comm.Front{Quiesce: quiesce, Retire: retire},
+				Front: comm.Front{Quiesce: quiesce, Retire: retire, SIMD: strings.Split(C.GoString(front.simd), ",")},
 			})
+			logger().Version(fmt.Sprintf("GCCL %s (NCCL ABI %s) %s built %s", comm.Version, comm.ABIVersion(), C.GoString(front.path), revision()))
 		}
 		out.abi, out.size = C.GCCL_CORE_ABI, C.sizeof_gccl_core_api
 		C.gccl_bridge_fill(out)
@@ -64,14 +66,28 @@ func retire(c control.Comm) {
 // buildID tells builds apart: ranks must not mix private formats.
 func buildID() string {
 	id := fmt.Sprintf("api %d core %d shared %d lowered %d", comm.APIVersion, uint32(C.GCCL_CORE_ABI), uint32(C.GCCL_SHARED_VERSION), uint32(C.GCCL_LOWERED_VERSION))
-	if bi, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range bi.Settings {
-			if s.Key == "vcs.revision" {
-				id += " " + s.Value
-			}
+	return id + " " + revision()
+}
+
+// revision is the version of the source that the core was built from; "+" stands for changes on top of it.
+func revision() string {
+	bi, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "from unknown source"
+	}
+	text := ""
+	for _, s := range bi.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			text = s.Value + text
+		case s.Key == "vcs.modified" && s.Value == "true":
+			text += "+"
 		}
 	}
-	return id
+	if text == "" {
+		return "from unknown source"
+	}
+	return text
 }
 
 func structOf(p unsafe.Pointer) control.Comm { return control.At(p) }

@@ -44,16 +44,17 @@ type Comm struct {
 	planMu    sync.Mutex
 	planBytes uint64
 
-	mu        sync.Mutex
-	children  uint64 // split, shrink and grow issued: part of the children's names
-	growID    []byte // made by GrowID here
-	windows   map[control.Window]*window
-	winSeq    uint64
-	suspended bool
-	gone      bool          // teardown has begun
-	holds     int           // jobs under way that end with the structure still in use
-	released  chan struct{} // closed when holds becomes 0; nil while it is
-	dead      map[int]bool  // ranks known to have failed
+	mu            sync.Mutex
+	children      uint64 // split, shrink and grow issued: part of the children's names
+	growID        []byte // made by GrowID here
+	windows       map[control.Window]*window
+	winSeq        uint64
+	toldNoWindows bool
+	suspended     bool
+	gone          bool          // teardown has begun
+	holds         int           // jobs under way that end with the structure still in use
+	released      chan struct{} // closed when holds becomes 0; nil while it is
+	dead          map[int]bool  // ranks known to have failed
 }
 
 // New makes the object of a communicator whose structure the caller owns. It does nothing yet.

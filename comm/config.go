@@ -21,6 +21,7 @@ type Config struct {
 	GraphUsageMode, NumRmaCtx, MaxP2pPeers, GraphStreamOrdering  int32
 	NetName, CommName                                            string
 	DeviceKind                                                   int32
+	SIMD                                                         string // of the reductions: a name of Front.SIMD; "" for the best
 }
 
 // UndefConfig is a configuration in which everything is left open.
@@ -140,6 +141,10 @@ func (c *Config) Resolve(parent *Config, s *param.Settings) error {
 	}
 	if c.GraphUsageMode == 2 && c.GraphStreamOrdering == 0 {
 		c.GraphStreamOrdering = 1
+	}
+	c.SIMD = ""
+	if !s.IsAuto(param.GCCLSimd) {
+		c.SIMD = s.Str(param.GCCLSimd)
 	}
 	if s.IsSet(param.NCCLNet) {
 		c.NetName = s.Str(param.NCCLNet)

@@ -77,8 +77,12 @@ func (c *Comm) build(s spec) error {
 	if c.group != nil {
 		c.group.OnFailure(c.peerFailed)
 		c.e.watch.add(c)
+		c.e.ends.add(c)
 	}
 	c.log.Info(xlog.Init, "communicator ready: rank %d of %d", c.rank, c.nranks)
+	if c.cfg.SplitShare != 0 || c.cfg.ShrinkShare != 0 {
+		c.log.Info(xlog.Init, "splitShare %d and shrinkShare %d have no effect in host mode: a child has an abort word and scratch of its own", c.cfg.SplitShare, c.cfg.ShrinkShare)
+	}
 	return nil
 }
 
@@ -101,18 +105,22 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	if err := c.ctl.AllocArrays(s.nranks); err != nil {
 		return err
 	}
-	tuneErr := c.chooseMethods(false)
+	err := c.possible()
+	if err == nil {
+		err = c.chooseMethods(false)
+	}
 	if s.join == nil { // the only member of a child
 		c.setLimits()
-		return tuneErr
+		return err
 	}
+	wishErr := err
 	svc, err := c.e.service(s.set)
 	if err != nil {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
 		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Agree: append(agreeing(s.set), c.tuningPair())}
-	err = tuneErr
+	err = wishErr
 	if err == nil && s.nranks > 1 {
 		if err = enoughFiles(); err != nil {
 			c.e.spare.release() // to tell the others
@@ -132,8 +140,8 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	}
 	if s.nranks == 1 {
 		_ = g.Close() // it only used up the id
-		if tuneErr != nil {
-			return tuneErr
+		if wishErr != nil {
+			return wishErr
 		}
 		c.setLimits()
 		return nil
@@ -166,7 +174,7 @@ func (c *Comm) identify(s spec, oneProcess, crowded bool) {
 	spin, yield := waitPolicy(s.set, crowded)
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
-		Check: s.set.Bool(param.GCCLCheck), Deterministic: s.set.Bool(param.GCCLDeterministic), OneProcess: oneProcess,
+		Check: checksBuffers(s.set), NoOneSided: s.cfg.NumRmaCtx == 0, OneProcess: oneProcess,
 		SpinNs: spin, YieldNs: yield, LateNs: uint64(s.set.Duration(param.GCCLLate)),
 	})
 }

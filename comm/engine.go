@@ -17,6 +17,14 @@ import (
 // APIVersion is the version code that programs see (nccl.h of 2.30.7). All ranks of a communicator must have the same.
 const APIVersion = 23007
 
+// Version is that of this library.
+const Version = "0.1"
+
+// ABIVersion is APIVersion as people write it.
+func ABIVersion() string {
+	return fmt.Sprintf("%d.%d.%d", APIVersion/10000, APIVersion/100%100, APIVersion%100)
+}
+
 // Resolve fills what a configuration leaves open, with the environment as it is now.
 func (e *Engine) Resolve(c *Config, parent *Config) error {
 	s, err := e.settings()
@@ -33,6 +41,8 @@ type Front struct {
 	Quiesce func(c control.Comm, timeout time.Duration) xerr.Code
 	// Retire says that the structure is no longer used by the core.
 	Retire func(c control.Comm)
+	// SIMD names the sets of reduction kernels that this CPU runs; none: only "c".
+	SIMD []string
 }
 
 // Engine is what the communicators of a process share. Use New once per process; tests may make several.
@@ -46,6 +56,7 @@ type Engine struct {
 	svc   *bootstrap.Service
 	teams map[string]*team // flat ranges by team
 	watch watchdog
+	ends  obituaries
 	spare spares
 }
 
@@ -67,6 +78,9 @@ func NewEngine(o Options) *Engine {
 	}
 	if o.Front.Retire == nil {
 		o.Front.Retire = func(control.Comm) {}
+	}
+	if len(o.Front.SIMD) == 0 {
+		o.Front.SIMD = []string{"c"}
 	}
 	return &Engine{front: o.Front, build: o.Build, load: o.Load, log: o.Log, teams: map[string]*team{}}
 }

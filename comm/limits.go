@@ -38,6 +38,9 @@ func (c *Comm) chooseMethods(crowded bool) error {
 		return xerr.Wrap(xerr.InvalidUsage, op, err, "%s cannot be obeyed", c.set.Describe(param.NCCLAlgo)).
 			WithHint("unset NCCL_ALGO, or name methods that gccl-info lists")
 	}
+	if err := c.pinned(t); err != nil {
+		return err
+	}
 	if c.rank == 0 {
 		for _, n := range notes {
 			c.log.Info(xlog.Tuning, "%s", n)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/net/bootstrap"
@@ -239,6 +241,32 @@ func TestKilledRank(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A rank that dies after rank 0 has left in order is named on the rest too, and one that leaves in order is not.
+func TestKilledAfterRankZeroLeft(t *testing.T) {
+	if fd, err := unix.PidfdOpen(os.Getpid(), 0); err != nil {
+		t.Skipf("pidfd_open: %v", err)
+	} else {
+		_ = unix.Close(fd)
+	}
+	ps := startRanks(t, 4)
+	for _, r := range []int{0, 1} {
+		ps[r].tell("destroy")
+		if got := ps[r].answer(); !strings.HasPrefix(got, "ok") {
+			t.Fatalf("rank %d: %s", r, got)
+		}
+		ps[r].kill()
+	}
+	pid := ps[2].cmd.Process.Pid
+	ps[2].kill()
+	ps[3].tell("cause")
+	got := ps[3].answer()
+	for _, part := range []string{"ok 6 abort true", "rank 2 of 4", fmt.Sprintf("pid %d", pid), "has ended"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("%q does not say %q", got, part)
+		}
 	}
 }
 

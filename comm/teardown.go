@@ -122,6 +122,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 	c.ctl.SetState(control.Dead)
 	c.withdraw()
 	c.e.watch.remove(c)
+	c.e.ends.remove(c)
 	var bye sync.WaitGroup
 	if c.group != nil {
 		bye.Add(1)

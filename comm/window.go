@@ -30,7 +30,8 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 		return none, err
 	}
 	if !c.set.Bool(param.NCCLWinEnable) {
-		return none, c.noWindows(flags)
+		c.noWindows()
+		return none, nil
 	}
 	c.mu.Lock()
 	c.winSeq++
@@ -75,14 +76,16 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	return w, nil
 }
 
-// noWindows answers where the user has switched windows off: NCCL gives success without a window then; a program that asked
-// for more than the default must know.
-func (c *Comm) noWindows(flags int) error {
-	if flags == 0 {
-		c.log.Warn(xlog.Reg, "NCCL_WIN_ENABLE is 0: the buffer was not registered as a window")
-		return nil
+// noWindows says once why there is no window where the user has switched windows off: the registration succeeds without
+// one, as in NCCL, and programs go on with the plain buffer.
+func (c *Comm) noWindows() {
+	c.mu.Lock()
+	first := !c.toldNoWindows
+	c.toldNoWindows = true
+	c.mu.Unlock()
+	if first {
+		c.log.Warn(xlog.Reg, "%s: buffers are not registered as windows", c.set.Describe(param.NCCLWinEnable))
 	}
-	return xerr.New(xerr.InvalidUsage, "window", "NCCL_WIN_ENABLE is 0").WithHint("unset NCCL_WIN_ENABLE")
 }
 
 // windowMemory finds the allocation that holds the window.

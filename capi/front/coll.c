@@ -43,7 +43,7 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   int32_t rc = gccl_core.plan(c, op->coll, cls, (uint32_t)op->root, text);
   if (rc != ncclSuccess) return gccl_fail((ncclResult_t)rc, "%s: rank %d: %s", call, c->rank, text);
   op->plan = gccl_table_find(c, key);
-  return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the launch table is full", call, c->rank);
+  return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the plan is not in the launch table", call, c->rank);
 }
 
 static inline void counted(struct ncclComm *c, gccl_op *op, uint64_t bytes) {
@@ -79,7 +79,7 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
     return ncclInProgress;
   const gccl_lowered *plan = atomic_load_explicit(&c->small, memory_order_acquire);
   uint64_t bytes = count * gccl_dtype_size((int)type);
-  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || (gccl_thread_self && gccl_thread_self->depth))
+  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check || (gccl_thread_self && gccl_thread_self->depth))
     return ncclInProgress;
   gccl_op op;
   op.comm = c;
@@ -127,6 +127,7 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   int writes = coll == GCCL_REDUCE || coll == GCCL_GATHER ? at_root : 1;
   if (reads && (rc = check_buffer(c, send, "sendbuff", call)) != ncclSuccess) return rc;
   if (writes && (rc = check_buffer(c, recv, "recvbuff", call)) != ncclSuccess) return rc;
+  if (c->check && reads && writes && (rc = gccl_check_overlap(&op, call)) != ncclSuccess) return rc;
   counted(c, &op, count * gccl_dtype_size((int)type));
   if (c->nranks == 1) return alone(&op, stream, call);
   if ((rc = find_plan(&op, call)) != ncclSuccess) return rc;
@@ -220,6 +221,8 @@ static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t typ
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
   if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess) return rc;
+  if (c->no_onesided)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: one-sided operations are switched off: numRmaCtx (NCCL_NUM_RMA_CTX) is 0", call, c->rank);
   if (sig != 0 || ctx != 0 || flags != 0)
     return gccl_fail(ncclInvalidArgument, "%s: rank %d: sigIdx %d, ctx %d and flags 0x%x must be 0", call, c->rank, sig, ctx, flags);
   gccl_op op;

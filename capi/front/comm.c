@@ -14,6 +14,8 @@ static ncclResult_t fresh(gccl_job *j, const ncclConfig_t *config, struct ncclCo
   j->comm = gccl_handle_new();
   if (!j->comm) return gccl_fail(ncclSystemError, "%s: no room for another communicator in this process", call);
   j->comm->blocking = j->config.blocking != 0;
+  const void *simd = gccl_reduce_named(j->config.simd);
+  if (simd) j->comm->simd = simd; /* a set that is not there: the core refuses it on all ranks */
   j->parent = parent;
   return ncclSuccess;
 }

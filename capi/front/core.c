@@ -57,7 +57,7 @@ const char *gccl_last_error(void) {
   return t && t->last[0] ? t->last : process_last;
 }
 
-static const gccl_front_api front = {
+static gccl_front_api front = {
     .abi = GCCL_CORE_ABI,
     .size = sizeof(gccl_front_api),
     .done = gccl_job_done,
@@ -81,6 +81,8 @@ ncclResult_t gccl_core_open(const char *call) {
     /* Lazily bound unless LD_BIND_NOW says otherwise; local, so that none of its names meets the program's. */
     void *h = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
     gcclgo_open_fn open = h ? (gcclgo_open_fn)dlsym(h, "gcclgo_open") : NULL;
+    front.path = gccl_library_path();
+    front.simd = gccl_reduce_sets();
     if (!open) {
       const char *why = dlerror();
       rc = gccl_fail(ncclSystemError, "%s: cannot open the core %s: %s: libgccl_core.so must lie beside libgccl.so", call, path,

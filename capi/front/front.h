@@ -111,6 +111,10 @@ void gccl_task_run(gccl_task *);       /* runs and frees */
 /* --- mem.c --- */
 void gccl_registrations_drop(const struct ncclComm *comm);
 
+/* --- check.c --- */
+/* Refuses buffers of a collective that overlap otherwise than in place. Preconditions: the sizes do not overflow. */
+ncclResult_t gccl_check_overlap(const gccl_op *op, const char *call);
+
 /* --- redop.c --- */
 /* Resolves op for comm and type into o. */
 ncclResult_t gccl_redop_apply(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_t type, gccl_op *o, const char *call);

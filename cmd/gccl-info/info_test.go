@@ -55,7 +55,6 @@ func TestEnvListsEverySettingWithOrigin(t *testing.T) {
 		"NCCL_SHM_DISABLE": "1 file /etc/nccl.conf",
 		"NCCL_NTHREADS":    "512 default no effect in host mode",
 		"NCCL_DEBUG":       "unset default",
-		"GCCL_FAULT":       "unset default experimental",
 	} {
 		if words[name] != want {
 			t.Errorf("%s: got %q, want %q", name, words[name], want)

@@ -57,12 +57,20 @@ typedef struct {
 
 /* What the tuner decided: count class k is used up to limit[k] bytes (whole buffer of a split collective, one part
  * otherwise). Classes in order; the last limit is UINT64_MAX. */
-enum { GCCL_CLASSES = 4, GCCL_TABLE = 512 };
+enum { GCCL_CLASSES = 4 };
 
 typedef struct {
   _Atomic(uint64_t) key;         /* 0 = empty; gccl_table_key */
   _Atomic(const gccl_lowered *) plan;
 } gccl_table_entry;
+
+/* A launch table: a block that never changes its size. The core publishes a larger one, with all entries, before it is
+ * more than half full; blocks that were in use stay until the communicator goes, because a reader may still look at one. */
+typedef struct gccl_table {
+  struct gccl_table *older;
+  uint32_t mask, used;           /* size - 1, size a power of two; used is the core's */
+  gccl_table_entry entry[];
+} gccl_table;
 
 /* Key of the launch table: only what all ranks know alike. Never 0. */
 static inline uint64_t gccl_table_key(unsigned coll, unsigned cls, unsigned root) {
@@ -74,8 +82,8 @@ typedef struct {
   _Atomic(uint64_t) front_ns, samples; /* call entry to first shared store: sum over sampled calls, and how many */
 } gccl_counters;
 
-/* Where the search for a key starts; collisions go to the next entries. */
-static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) % GCCL_TABLE; }
+/* Where the search for a key starts, before the mask; collisions go to the next entries. */
+static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32); }
 
 struct ncclComm {
   uint64_t magic;
@@ -83,7 +91,9 @@ struct ncclComm {
   _Atomic(uint32_t) state;       /* enum gccl_comm_state */
   uint64_t core;                 /* the core's handle of this communicator (table index and generation) */
   int32_t rank, nranks, device;
-  uint8_t blocking, check, deterministic;
+  uint8_t blocking;
+  uint8_t check;                 /* look at the buffers of each collective */
+  uint8_t no_onesided;           /* numRmaCtx is 0 */
   uint8_t one_process;           /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */
@@ -103,9 +113,9 @@ struct ncclComm {
   uint32_t simd_pad;
   const void *simd;              /* gccl_reduce_isa of the front; set by the front, not by the core */
 
-  /* Launch table; entries are added by the core at any time, never changed or removed. */
+  /* Launch table; entries are added by the core at any time, never changed or removed. NULL before the first. */
   uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];
-  gccl_table_entry table[GCCL_TABLE];
+  _Atomic(gccl_table *) table;
 
   /* The plan of the smallest all-reduce class, if it is eager: with it a call may take the fused path (exec/small.c). Set once. */
   _Atomic(const gccl_lowered *) small;
@@ -130,15 +140,17 @@ struct ncclComm {
   uint64_t p2p_owner;            /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
 
-/* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). */
+/* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). At least half of a table is
+ * empty, so the search ends. */
 static inline const gccl_lowered *gccl_table_find(const struct ncclComm *c, uint64_t key) {
-  uint32_t at = gccl_table_start(key);
-  for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
-    uint64_t k = atomic_load_explicit(&c->table[at].key, memory_order_acquire);
-    if (k == key) return atomic_load_explicit(&c->table[at].plan, memory_order_acquire);
+  const gccl_table *t = atomic_load_explicit(&c->table, memory_order_acquire);
+  if (!t) return NULL;
+  for (uint32_t at = gccl_table_start(key);; at++) {
+    const gccl_table_entry *e = &t->entry[at & t->mask];
+    uint64_t k = atomic_load_explicit(&e->key, memory_order_acquire);
+    if (k == key) return atomic_load_explicit(&e->plan, memory_order_acquire);
     if (!k) return NULL;
   }
-  return NULL;
 }
 
 #endif

@@ -15,11 +15,9 @@ const (
 	GCCLStageBytes
 	GCCLEagerBytes
 	GCCLLsaStride
-	GCCLCma
 	GCCLCheck
 	GCCLSimd
 	GCCLPortRange
-	GCCLFault
 
 	// Logs and files.
 	NCCLDebug

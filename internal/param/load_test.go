@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	if got := s.Duration(GCCLInitTimeout); got != 30*time.Minute {
 		t.Errorf("init timeout %v", got)
 	}
-	if s.Str(GCCLDevice) != "auto" || !s.IsAuto(GCCLDevice) || !s.Bool(GCCLCheck) || s.Bool(GCCLDeterministic) {
+	if s.Str(GCCLDevice) != "auto" || !s.IsAuto(GCCLDevice) || s.Bool(GCCLCheck) || s.Bool(GCCLDeterministic) {
 		t.Error("our defaults are off")
 	}
 	if s.Size(GCCLLsaStride) != 4<<30 || s.Int(GCCLStageBytes) != Auto || s.IntOr(GCCLStageBytes, 7) != 7 {
@@ -56,15 +56,15 @@ func TestDefaults(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	s, warns := load(t, vars("GCCL_INIT_TIMEOUT=90", "GCCL_DEVICE=HOST", "GCCL_STAGE_BYTES=4MB", "GCCL_PORT_RANGE=20000-20100",
-		"GCCL_SPIN_US=0x10", "GCCL_FAULT=a, b", "NCCL_COMM_BLOCKING=0", "NCCL_MAX_NCHANNELS=100", "NCCL_IB_GID_INDEX=-1",
-		"NCCL_DEBUG=info", "GCCL_CMA=1", "GCCL_EAGER_BYTES=auto", "GCCL_YIELD_US="))
+		"GCCL_SPIN_US=0x10", "NCCL_DEBUG_SUBSYS=a, b", "NCCL_COMM_BLOCKING=0", "NCCL_MAX_NCHANNELS=100", "NCCL_IB_GID_INDEX=-1",
+		"NCCL_DEBUG=info", "GCCL_EAGER_BYTES=auto", "GCCL_YIELD_US="))
 	if s.Duration(GCCLInitTimeout) != 90*time.Second || s.Str(GCCLDevice) != "host" || s.Size(GCCLStageBytes) != 4<<20 {
 		t.Error("our values are off")
 	}
 	if lo, hi, ok := s.Range(GCCLPortRange); lo != 20000 || hi != 20100 || !ok {
 		t.Errorf("range %d %d %v", lo, hi, ok)
 	}
-	if s.Int(GCCLSpinUs) != 16 || !reflect.DeepEqual(s.List(GCCLFault), []string{"a", "b"}) || s.Str(GCCLCma) != "1" {
+	if s.Int(GCCLSpinUs) != 16 || !reflect.DeepEqual(s.List(NCCLDebugSubsys), []string{"a", "b"}) {
 		t.Error("numbers and lists are off")
 	}
 	if s.IsAuto(NCCLCommBlocking) || s.Bool(NCCLCommBlocking) || s.Int(NCCLMaxCtas) != 64 || s.Str(NCCLDebug) != "INFO" {
@@ -119,8 +119,8 @@ func TestBadValueOfOursIsAnError(t *testing.T) {
 			t.Errorf("%s: the value is not the default", tt.set)
 		}
 	}
-	_, _, err := LoadFrom(vars("GCCL_SIMD=sse", "GCCL_CMA=2"))
-	if err == nil || !strings.Contains(err.Error(), "GCCL_SIMD") || !strings.Contains(err.Error(), "GCCL_CMA") {
+	_, _, err := LoadFrom(vars("GCCL_SIMD=sse", "GCCL_DEVICE=gpu"))
+	if err == nil || !strings.Contains(err.Error(), "GCCL_SIMD") || !strings.Contains(err.Error(), "GCCL_DEVICE") {
 		t.Errorf("not all bad values are named: %v", err)
 	}
 }

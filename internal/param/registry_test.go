@@ -21,7 +21,7 @@ func TestParams(t *testing.T) {
 			t.Errorf("%s is missing", n)
 		}
 	}
-	if names["NCCL_NO_CACHE"] || names["NCCL_ALGO"] || names["GCCL_FAULT"] {
+	if names["NCCL_NO_CACHE"] || names["NCCL_ALGO"] || names["NCCL_PROTO"] {
 		t.Error("there are too many")
 	}
 	all, _ := load(t, vars("NCCL_PARAM_DUMP_ALL=1"))
@@ -59,7 +59,7 @@ func TestParam(t *testing.T) {
 	if p, _ := Defaults().Param("NCCL_DEBUG"); string(p.Raw) != "\x00\x00\x00\x00" {
 		t.Errorf("default level %v", p.Raw)
 	}
-	for _, n := range []string{"", "NCCL_ALGO", "NCCL_MAX_NCHANNELS", "nccl_debug", "GCCL_FAULT"} {
+	for _, n := range []string{"", "NCCL_ALGO", "NCCL_MAX_NCHANNELS", "nccl_debug", "GCCL_NOTHING"} {
 		if _, ok := s.Param(n); ok {
 			t.Errorf("%q was found", n)
 		}

@@ -2,8 +2,8 @@ package param
 
 // Memory and registration.
 var memoryDefs = []Def{
-	{ID: NCCLWinEnable, Name: "NCCL_WIN_ENABLE", Type: TypeBool, Default: "1", Subsys: "memory",
-		Text: "0 switches window registration off."},
+	{ID: NCCLWinEnable, Name: "NCCL_WIN_ENABLE", Type: TypeBool, Default: "1", Subsys: "memory", Agree: true,
+		Text: "0 switches windows off: a registration succeeds and gives a NULL window, with one line in the log."},
 	{ID: NCCLDisableMemManager, Name: "NCCL_DISABLE_MEM_MANAGER", Type: TypeBool, Default: "0", Subsys: "memory",
 		Text: "1 makes suspend and resume an error."},
 	{ID: NCCLCumemEnable, Name: "NCCL_CUMEM_ENABLE", Type: TypeInt, Default: "-2", Subsys: "memory", Min: -2, Max: 1, State: NoEffect,

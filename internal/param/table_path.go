@@ -2,10 +2,10 @@ package param
 
 // Paths between ranks of one host.
 var pathDefs = []Def{
-	{ID: NCCLP2pDisable, Name: "NCCL_P2P_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo",
-		Text: "1 forbids direct access between the memory of two ranks; in host mode: shared windows and cross-memory attach between processes."},
+	{ID: NCCLP2pDisable, Name: "NCCL_P2P_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
+		Text: "1 forbids direct access between the memory of two GPUs."},
 	{ID: NCCLShmDisable, Name: "NCCL_SHM_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo",
-		Text: "1 forbids shared memory between processes."},
+		Text: "1 forbids shared memory between processes; in host mode communicators of several processes then fail."},
 	{ID: NCCLP2pLevel, Name: "NCCL_P2P_LEVEL", Type: TypeString, Default: "auto", Subsys: "topo", State: NoEffect,
 		Text: "Largest distance of two GPUs for direct access: LOC, NVL, PIX, PXB, PHB, SYS, or a number."},
 	{ID: NCCLP2pDirectDisable, Name: "NCCL_P2P_DIRECT_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,

@@ -35,6 +35,13 @@ func TestC14SendBeforeReceive(t *testing.T) {
 // The documented in-place places are exact and leave the other slots alone.
 func TestC15InPlace(t *testing.T) { each(t, "c15", []string{"procs", "threads"}, []int{4}) }
 
+// With checks, places beside the documented ones are invalid arguments.
+func TestC15NearMisses(t *testing.T) {
+	for _, set := range []string{"GCCL_CHECK=1", "NCCL_CHECK_POINTERS=1", "NCCL_CHECK_MODE=DEBUG_LOCAL"} {
+		each(t, "c15_near", []string{"procs"}, []int{3}, set)
+	}
+}
+
 // Positions around 2^31 and 2^32 are right; sizes that overflow are refused before any access.
 func TestC16PastTwoGiB(t *testing.T) {
 	each(t, "c16_overflow", []string{"procs"}, []int{1, 2})

@@ -1,9 +1,11 @@
 package cases
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,8 +114,9 @@ func TestC25Logs(t *testing.T) {
 	t.Run("version", func(t *testing.T) {
 		r := check(t, "c25", "procs", 1, "NCCL_DEBUG=VERSION")
 		clean(t, r.Stdout)
-		if !strings.Contains(r.Stderr, "2.30.7") {
-			t.Errorf("NCCL_DEBUG=VERSION: standard error does not tell the version: %q", r.Stderr)
+		lines := linesWith(r.Stderr, "(NCCL ABI 2.30.7)")
+		if len(lines) != 1 || !regexp.MustCompile(`GCCL \d+\.\d+ \(NCCL ABI 2\.30\.7\) /.*/libgccl\.so built \S+`).MatchString(lines[0]) {
+			t.Errorf("NCCL_DEBUG=VERSION: standard error has not one line with version, path and build: %q", r.Stderr)
 		}
 	})
 }
@@ -135,4 +138,35 @@ func wholeLines(t *testing.T, file string) {
 			t.Errorf("%s: a line without exactly one time: %q", file, l)
 		}
 	}
+}
+
+// Settings that this build or this machine cannot obey are errors that name variable, value and what there is.
+func TestC24RefusedSettings(t *testing.T) {
+	other := "neon"
+	if runtime.GOARCH == "arm64" {
+		other = "avx2"
+	}
+	for _, c := range []struct{ set, want string }{
+		{"GCCL_DEVICE=cuda", `GCCL_DEVICE cuda \(environment\): this build has no CUDA device`},
+		{"GCCL_SIMD=" + other, `GCCL_SIMD is ` + other + `: this CPU has .*c`},
+		{"GCCL_DETERMINISTIC=1 NCCL_ALGO=ring", `NCCL_ALGO ring .*GCCL_DETERMINISTIC 1`},
+	} {
+		t.Run(c.set, func(t *testing.T) {
+			r := check(t, "refused_setting", "procs", 2, strings.Fields(c.set)...)
+			for rank := range 2 {
+				if !regexp.MustCompile(fmt.Sprintf(`refused on rank %d: .*%s`, rank, c.want)).MatchString(r.Stdout + r.Stderr) {
+					t.Errorf("rank %d: no text like %s:\n%s%s", rank, c.want, r.Stdout, r.Stderr)
+				}
+			}
+		})
+	}
+	for _, set := range []string{"GCCL_DEVICE=host", "GCCL_DEVICE=auto", "GCCL_SIMD=c", "GCCL_DETERMINISTIC=1"} {
+		t.Run(set, func(t *testing.T) { check(t, "alive", "procs", 2, set) })
+	}
+	t.Run("no windows", func(t *testing.T) {
+		r := check(t, "no_windows", "procs", 2, "NCCL_WIN_ENABLE=0")
+		if lines := linesWith(r.Stderr, "NCCL_WIN_ENABLE"); len(lines) != 2 {
+			t.Errorf("want one line for each of 2 ranks, got %q", lines)
+		}
+	})
 }

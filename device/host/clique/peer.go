@@ -19,6 +19,7 @@ type Peer struct {
 	Base uintptr
 	Size uint64
 	FD   int
+	PID  int // of the process, as seen from here; 0 if it is in another PID namespace
 
 	nonce arena.Nonce
 	mu    sync.Mutex // held while the mapping is made or undone
@@ -88,7 +89,7 @@ func Mapped() int {
 // open asks the peer for its descriptor and maps it.
 func (p *Peer) open(ctx context.Context, at Endpoint, secret []byte) error {
 	const op = "shared memory"
-	fd, size, err := fetch(ctx, at, secret)
+	fd, size, pid, err := fetch(ctx, at, secret)
 	if err != nil {
 		return xerr.Wrap(xerr.System, op, err, "cannot get the peer's memory file over socket %q", "@"+at.Socket).
 			WithHint("ranks of one host must share network namespace and user; NCCL_HOSTID tells hosts apart")
@@ -103,45 +104,46 @@ func (p *Peer) open(ctx context.Context, at Endpoint, secret []byte) error {
 		return xerr.Wrap(xerr.System, op, err, "cannot map the peer's arena of %d GiB", size>>30).
 			WithHint("raise the limit of address space (ulimit -v)")
 	}
-	p.Base, p.Size, p.FD = base, size, fd
+	p.Base, p.Size, p.FD, p.PID = base, size, fd, pid
 	return nil
 }
 
-func fetch(ctx context.Context, at Endpoint, secret []byte) (fd int, size uint64, err error) {
+func fetch(ctx context.Context, at Endpoint, secret []byte) (fd int, size uint64, pid int, err error) {
 	var d stdnet.Dialer
 	conn, err := d.DialContext(ctx, "unixpacket", "@"+at.Socket)
 	if err != nil {
-		return -1, 0, err
+		return -1, 0, 0, err
 	}
 	c := conn.(*stdnet.UnixConn)
 	defer c.Close()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(deadline); err != nil {
-			return -1, 0, err
+			return -1, 0, 0, err
 		}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	if err := sameUser(c); err != nil {
-		return -1, 0, err
+	if pid, err = sameUser(c); err != nil {
+		return -1, 0, 0, err
 	}
 	theirs := make([]byte, challengeBytes+1)
 	n, err := c.Read(theirs)
 	if err != nil {
-		return -1, 0, err
+		return -1, 0, 0, err
 	}
 	if n != challengeBytes {
-		return -1, 0, errors.New("malformed challenge")
+		return -1, 0, 0, errors.New("malformed challenge")
 	}
 	theirs = theirs[:n]
 	var mine [challengeBytes]byte
 	if _, err := rand.Read(mine[:]); err != nil {
-		return -1, 0, err
+		return -1, 0, 0, err
 	}
 	if _, err := c.Write(ask(IDOf(secret), secret, theirs, mine[:])); err != nil {
-		return -1, 0, err
+		return -1, 0, 0, err
 	}
-	return receive(c, at, secret, mine[:], theirs)
+	fd, size, err = receive(c, at, secret, mine[:], theirs)
+	return fd, size, pid, err
 }
 
 // receive takes the last message. Descriptors that come with a bad message are closed.

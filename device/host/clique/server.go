@@ -149,7 +149,10 @@ func (s *server) accept(a *arena.Arena) {
 // serve answers one peer. Whoever fails a check is disconnected without a word.
 func serve(c *stdnet.UnixConn, a *arena.Arena) {
 	defer c.Close()
-	if c.SetDeadline(time.Now().Add(askDeadline)) != nil || sameUser(c) != nil {
+	if c.SetDeadline(time.Now().Add(askDeadline)) != nil {
+		return
+	}
+	if _, err := sameUser(c); err != nil {
 		return
 	}
 	var mine [challengeBytes]byte

@@ -79,24 +79,25 @@ func parseAnswer(b, secret, client, server []byte) (nonce arena.Nonce, size uint
 	return nonce, binary.BigEndian.Uint64(head[arena.NonceBytes:]), true
 }
 
-// sameUser checks that the process at the other end runs under our user id.
-func sameUser(c *stdnet.UnixConn) error {
+// sameUser checks that the process at the other end runs under our user id, and gives its process id; that of whoever
+// began to listen (unix(7), SO_PEERCRED).
+func sameUser(c *stdnet.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var cred *unix.Ucred
 	var inner error
 	if err := raw.Control(func(fd uintptr) {
 		cred, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	}); err != nil {
-		return err
+		return 0, err
 	}
 	if inner != nil {
-		return fmt.Errorf("SO_PEERCRED: %w", inner)
+		return 0, fmt.Errorf("SO_PEERCRED: %w", inner)
 	}
 	if me := uint32(os.Geteuid()); cred.Uid != me {
-		return fmt.Errorf("process %d runs as user %d, this one as user %d", cred.Pid, cred.Uid, me)
+		return 0, fmt.Errorf("process %d runs as user %d, this one as user %d", cred.Pid, cred.Uid, me)
 	}
-	return nil
+	return int(cred.Pid), nil
 }

@@ -45,7 +45,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->nranks = id->nranks;
   c->blocking = id->blocking;
   c->check = id->check;
-  c->deterministic = id->deterministic;
+  c->no_onesided = id->no_onesided;
   c->one_process = id->one_process;
   c->spin_ns = id->spin_ns;
   c->yield_ns = id->yield_ns;
@@ -121,9 +121,12 @@ int gccl_ctl_left_read(uintptr_t area, uint64_t signals, int32_t from) {
 }
 
 void gccl_ctl_release(ncclComm_s *c) {
-  for (int i = 0; i < GCCL_TABLE; i++) {
-    free((void *)atomic_exchange(&c->table[i].plan, NULL));
-    atomic_store(&c->table[i].key, 0);
+  gccl_table *t = atomic_exchange(&c->table, NULL);
+  for (uint32_t i = 0; t && i <= t->mask; i++) free((void *)atomic_load(&t->entry[i].plan));
+  while (t) { /* older ones share the plans */
+    gccl_table *older = t->older;
+    free(t);
+    t = older;
   }
   free(c->p2p_sent); /* start of the block of counters */
   free(c->peers);
@@ -197,21 +200,50 @@ const gccl_lowered *gccl_ctl_plan_find(const ncclComm_s *c, uint32_t coll, uint3
   return gccl_table_find(c, gccl_table_key(coll, cls, root));
 }
 
-/* Preconditions: the caller holds the communicator's plan lock; the key is not in the table. The plan is stored before its
- * key: a reader that sees the key sees the plan. */
-int gccl_ctl_plan_add(ncclComm_s *c, uint32_t coll, uint32_t cls, uint32_t root, const void *block, uint64_t size, uint64_t *kept) {
-  uint64_t key = gccl_table_key(coll, cls, root);
+/* Entries of the first table; the next ones are twice as large each. */
+enum { FIRST_TABLE = 64 };
+
+/* The plan is stored before its key: a reader that sees the key sees the plan. */
+static void table_put(gccl_table *t, uint64_t key, const gccl_lowered *plan) {
   uint32_t at = gccl_table_start(key);
-  for (int i = 0; i < GCCL_TABLE; i++, at = (at + 1) % GCCL_TABLE) {
-    if (atomic_load(&c->table[at].key)) continue;
-    void *copy = malloc(size);
-    if (!copy) return 2;
-    memcpy(copy, block, size);
-    atomic_store_explicit(&c->table[at].plan, copy, memory_order_release);
-    atomic_store_explicit(&c->table[at].key, key, memory_order_release);
-    *kept += size;
+  while (atomic_load(&t->entry[at & t->mask].key)) at++;
+  gccl_table_entry *e = &t->entry[at & t->mask];
+  atomic_store_explicit(&e->plan, plan, memory_order_release);
+  atomic_store_explicit(&e->key, key, memory_order_release);
+  t->used++;
+}
+
+/* Publishes a table with room for one more entry; NULL without memory. */
+static gccl_table *table_with_room(ncclComm_s *c, uint64_t *kept) {
+  gccl_table *old = atomic_load(&c->table);
+  if (old && old->used < (old->mask + 1) / 2) return old;
+  uint32_t size = old ? 2 * (old->mask + 1) : FIRST_TABLE;
+  size_t bytes = sizeof(gccl_table) + size * sizeof(gccl_table_entry);
+  gccl_table *t = size ? calloc(1, bytes) : NULL;
+  if (!t) return NULL;
+  t->mask = size - 1;
+  t->older = old;
+  for (uint32_t i = 0; old && i <= old->mask; i++) {
+    uint64_t key = atomic_load(&old->entry[i].key);
+    if (key) table_put(t, key, atomic_load(&old->entry[i].plan));
+  }
+  atomic_store_explicit(&c->table, t, memory_order_release);
+  *kept += bytes;
+  return t;
+}
+
+/* Preconditions: the caller holds the communicator's plan lock; the key is not in the table. Returns whether there was
+ * memory. */
+int gccl_ctl_plan_add(ncclComm_s *c, uint32_t coll, uint32_t cls, uint32_t root, const void *block, uint64_t size, uint64_t *kept) {
+  void *copy = malloc(size);
+  gccl_table *t = copy ? table_with_room(c, kept) : NULL;
+  if (!t) {
+    free(copy);
     return 0;
   }
+  memcpy(copy, block, size);
+  table_put(t, gccl_table_key(coll, cls, root), copy);
+  *kept += size;
   return 1;
 }
 

@@ -60,7 +60,7 @@ type Identity struct {
 	Rank, NRanks    int
 	Blocking        bool
 	Check           bool
-	Deterministic   bool
+	NoOneSided      bool
 	OneProcess      bool
 	SpinNs, YieldNs uint32
 	LateNs          uint64 // after how long a wait is reported; 0 never
@@ -77,7 +77,7 @@ func flag(b bool) C.uint8_t {
 func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
 		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
-		blocking: flag(id.Blocking), check: flag(id.Check), deterministic: flag(id.Deterministic), one_process: flag(id.OneProcess),
+		blocking: flag(id.Blocking), check: flag(id.Check), no_onesided: flag(id.NoOneSided), one_process: flag(id.OneProcess),
 		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs), late_ns: C.uint64_t(id.LateNs),
 	}
 	C.gccl_ctl_identity_set(c.p, &v)
@@ -218,14 +218,10 @@ func (c Comm) AddPlan(coll, class, root uint32, block []byte) (kept uint64, err 
 		return 0, xerr.New(xerr.Internal, "launch table", "a lowered plan of %d bytes is too short", len(block))
 	}
 	var n C.uint64_t
-	switch C.gccl_ctl_plan_add(c.p, C.uint32_t(coll), C.uint32_t(class), C.uint32_t(root), unsafe.Pointer(&block[0]), C.uint64_t(len(block)), &n) {
-	case 0:
-		return uint64(n), nil
-	case 1:
-		return 0, xerr.New(xerr.InvalidUsage, "launch table", "all %d entries are in use", int(C.GCCL_TABLE)).
-			WithHint("use fewer different roots on one communicator")
+	if C.gccl_ctl_plan_add(c.p, C.uint32_t(coll), C.uint32_t(class), C.uint32_t(root), unsafe.Pointer(&block[0]), C.uint64_t(len(block)), &n) == 0 {
+		return 0, xerr.New(xerr.System, "launch table", "out of memory for a plan of %d bytes", len(block))
 	}
-	return 0, xerr.New(xerr.System, "launch table", "out of memory for a plan of %d bytes", len(block))
+	return uint64(n), nil
 }
 
 // MarkLeft tells a rank, in its area, that this one reads it no more.

@@ -65,6 +65,9 @@ int gccl_reduce_force(const char *name);
 
 const char *gccl_reduce_name(const gccl_reduce_isa *isa);
 
+/* The names that gccl_reduce_named knows on this processor, best first, separated by commas. One caller at a time. */
+const char *gccl_reduce_sets(void);
+
 /* dst[k][i] = round(fold over s = 0 … nsrc-1, left to right, of scale_s(src[s][i])) for n elements; every
  * destination gets the same value.
  *

@@ -75,3 +75,16 @@ int gccl_reduce_force(const char *name)
 }
 
 const char *gccl_reduce_name(const gccl_reduce_isa *isa) { return isa->name; }
+
+const char *gccl_reduce_sets(void)
+{
+    static char names[32];
+    if (!names[0])
+        for (int i = 0; i < NSETS; i++)
+            if (have(sets[i])) {
+                if (names[0])
+                    strcat(names, ",");
+                strcat(names, sets[i]->name);
+            }
+    return names;
+}

@@ -27,14 +27,41 @@ void c23(struct team* t) {
       coll_alive(t, c);
       OK(me, ncclCommDestroy(c[0]));
     } else {
-      if (rc != ncclSuccess && !strstr(ncclGetLastError(NULL), odd[k].name))
-        conf_fail(me, "%s on rank 1 only: the text does not name it: \"%s\"", odd[k].name, ncclGetLastError(NULL));
+      const char* text = ncclGetLastError(NULL);
+      if (rc != ncclSuccess && (!strstr(text, odd[k].name) || !strstr(text, "rank 1") || !strstr(text, odd[k].value)))
+        conf_fail(me, "%s on rank 1 only: the text does not name it, rank and value %s: \"%s\"", odd[k].name, odd[k].value, text);
       if (c[0]) OK(me, ncclCommAbort(c[0]));
       if (me == 0) conf_note("%s=%s on rank 1 only is refused: %s", odd[k].name, odd[k].value, ncclGetLastError(NULL));
     }
     if (me == 1) unsetenv(odd[k].name);
     conf_barrier(t);
   }
+}
+
+/* A setting that all ranks have cannot be obeyed: all get an error, whose text the caller of this program reads. */
+void refused_setting(struct team* t) {
+  int me = t->first;
+  ncclUniqueId id;
+  ncclComm_t c = NULL;
+  if (!team_id(t, &id)) return;
+  RC(me, ncclInvalidUsage, ncclCommInitRank(&c, t->nranks, id, me));
+  conf_note("refused on rank %d: %s", me, ncclGetLastError(NULL));
+  if (c) OK(me, ncclCommAbort(c));
+}
+
+/* NCCL_WIN_ENABLE is 0: registration succeeds and gives no window, whatever the flags. */
+void no_windows(struct team* t) {
+  int me = t->first;
+  void* p = NULL;
+  if (!OK(me, ncclMemAlloc(&p, 1 << 20))) return;
+  for (int flags = 0; flags < 2; flags++) {
+    ncclWindow_t w = (ncclWindow_t)p;
+    OK(me, ncclCommWindowRegister(t->comm[0], p, 1 << 20, &w, flags ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT));
+    TRUE(me, w == NULL);
+    OK(me, ncclCommWindowDeregister(t->comm[0], w));
+  }
+  OK(me, ncclAllReduce(p, p, 1000, ncclFloat, ncclSum, t->comm[0], NULL));
+  OK(me, ncclMemFree(p));
 }
 
 /* A run that has something to log; the last rank ends without saying goodbye. */

@@ -65,6 +65,45 @@ void c15(struct team* t) {
   pool_free(&p, t, t->comm);
 }
 
+/* C15 with checks: the documented places work, and places beside them are refused, whatever the size. */
+void c15_near(struct team* t) {
+  int me = t->first, n = t->nranks;
+  ncclComm_t c = t->comm[0];
+  static const size_t counts[] = {2, 33, 3001};
+  for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+    size_t m = counts[k];
+    float* b = calloc(m * (size_t)(n + 2), sizeof *b);
+    if (!TRUE(me, b != NULL)) return;
+    float *own = b + (size_t)me * m, *far = b + m * (size_t)n;
+    RC(me, ncclInvalidArgument, ncclAllReduce(b, b + 1, m, ncclFloat, ncclSum, c, NULL));
+    RC(me, ncclInvalidArgument, ncclAllReduce(b + 1, b, m, ncclFloat, ncclSum, c, NULL));
+    RC(me, ncclInvalidArgument, ncclAllGather(own + 1, b, m, ncclFloat, c, NULL));
+    RC(me, ncclInvalidArgument, ncclReduceScatter(b, own + 1, m, ncclFloat, ncclSum, c, NULL));
+    RC(me, ncclInvalidArgument, ncclAlltoAll(b, b + 1, m, ncclFloat, c, NULL));
+    if (me != 0) { /* MPI's idea of in place */
+      RC(me, ncclInvalidArgument, ncclAllGather(b, b, m, ncclFloat, c, NULL));
+      RC(me, ncclInvalidArgument, ncclReduceScatter(b, b, m, ncclFloat, ncclSum, c, NULL));
+    }
+    if (me == 1) {
+      RC(me, ncclInvalidArgument, ncclGather(b, b, m, ncclFloat, 1, c, NULL));
+      RC(me, ncclInvalidArgument, ncclScatter(b, own - 1, m, ncclFloat, 1, c, NULL));
+      RC(me, ncclInvalidArgument, ncclReduce(b, b + m - 1, m, ncclFloat, ncclSum, 1, c, NULL));
+      RC(me, ncclInvalidArgument, ncclBroadcast(b + m - 1, b, m, ncclFloat, 1, c, NULL));
+      TRUE(me, strstr(ncclGetLastError(NULL), "overlap") != NULL);
+    }
+    OK(me, ncclAllReduce(b, b, m, ncclFloat, ncclSum, c, NULL));
+    OK(me, ncclAllReduce(b, b + m, m, ncclFloat, ncclSum, c, NULL));
+    OK(me, ncclAllGather(own, b, m, ncclFloat, c, NULL));
+    OK(me, ncclReduceScatter(b, own, m, ncclFloat, ncclSum, c, NULL));
+    OK(me, ncclGather(me == 1 ? own : far, b, m, ncclFloat, 1, c, NULL));
+    OK(me, ncclScatter(b, me == 1 ? own : far, m, ncclFloat, 1, c, NULL));
+    OK(me, ncclReduce(b, me == 1 ? b : far, m, ncclFloat, ncclSum, 1, c, NULL));
+    OK(me, ncclBroadcast(b, b, m, ncclFloat, 1, c, NULL));
+    free(b);
+  }
+  coll_alive(t, t->comm);
+}
+
 /* Pattern that tells positions apart and needs no table. */
 static unsigned char at(size_t j, int rank) { return (unsigned char)((j * 2654435761u >> 13) + (size_t)rank * 31 + (j >> 31) * 7); }
 

@@ -16,9 +16,9 @@ static _Atomic(int) done_calls, retired;
 static void on_done(gccl_job *jobs, int32_t n, void *cookie) { (void)jobs; (void)n; (void)cookie; done_calls++; }
 static int32_t on_quiesce(struct ncclComm *c, uint64_t ns) { (void)c; (void)ns; return 0; }
 static void on_retire(struct ncclComm *c) { (void)c; retired++; }
-static gccl_front_api front = {GCCL_CORE_ABI, sizeof front, on_done, on_quiesce, on_retire};
+static gccl_front_api front = {GCCL_CORE_ABI, sizeof front, on_done, on_quiesce, on_retire, "/none/libgccl.so", "c"};
 
-enum { N = 4, INVALID_ARGUMENT = 4, IN_PROGRESS = 7 };
+enum { N = 4, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, IN_PROGRESS = 7 };
 
 static void undefined(gccl_config *c) {
   memset(c, 0, sizeof *c);
@@ -64,8 +64,9 @@ int main(int argc, char **argv) {
     for (int cls = 0; cls < 2; cls++)
       for (int coll = 0; coll < GCCL_SEND_RECV; coll++) CHECK(core.plan(c, coll, cls, 0, text) == 0, "%s", text);
     int plans = 0;
-    for (int i = 0; i < GCCL_TABLE; i++) {
-      const gccl_lowered *p = c->table[i].plan;
+    const gccl_table *table = c->table;
+    for (uint32_t i = 0; table && i <= table->mask; i++) {
+      const gccl_lowered *p = table->entry[i].plan;
       if (!p) continue;
       plans++;
       CHECK(p->magic == GCCL_LOWERED_MAGIC && p->nranks == N && p->rank == r && p->size == sizeof *p + p->nops * sizeof(gccl_lop) + p->nedges * sizeof(gccl_edge), "plan");
@@ -82,6 +83,11 @@ int main(int argc, char **argv) {
     CHECK(core.mem_free(mem, text) == 0, "%s", text);
     CHECK(core.mem_free(mem, text) == INVALID_ARGUMENT && strstr(text, "ncclMemAlloc"), "double free: %s", text);
   }
+  gccl_config simd = cfg;
+  memcpy(simd.simd, "neon", 5);
+  gccl_job lacking = {.kind = GCCL_JOB_INIT, .comm = calloc(1, sizeof(struct ncclComm)), .config = simd, .nranks = 1, .nids = 1, .ids = id};
+  CHECK(core.get_unique_id(id, text) == 0, "%s", text);
+  CHECK(core.run(&lacking, 1, 1, NULL) == INVALID_USAGE && strstr(lacking.text, "GCCL_SIMD is neon: this CPU has c"), "%s", lacking.text);
   gccl_job refused = {.kind = GCCL_JOB_INIT, .comm = calloc(1, sizeof(struct ncclComm)), .config = cfg, .nranks = 2, .rank = 2, .nids = 1, .ids = id};
   CHECK(core.run(&refused, 1, 1, NULL) == INVALID_ARGUMENT && strstr(refused.text, "ncclCommInitRank: rank 2 of 2"), "%s", refused.text);
   for (int r = 0; r < N; r++) jobs[r] = (gccl_job){.kind = GCCL_JOB_DESTROY, .comm = comms[r]};

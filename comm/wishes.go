@@ -1,0 +1,61 @@
+package comm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gccl/gccl/algo/plan"
+	"github.com/gccl/gccl/algo/planner"
+	"github.com/gccl/gccl/algo/tune"
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
+)
+
+// deviceCuda is gcclDeviceCuda of gccl.h.
+const deviceCuda = 2
+
+// possible says what of the settings this build or this machine cannot do. The answer is told to all ranks.
+func (c *Comm) possible() error {
+	const op = "communicator init"
+	if c.set.Str(param.GCCLDevice) == "cuda" {
+		return xerr.New(xerr.InvalidUsage, op, "%s: this build has no CUDA device", c.set.Describe(param.GCCLDevice)).
+			WithHint("set GCCL_DEVICE to host or auto")
+	}
+	if c.cfg.DeviceKind == deviceCuda {
+		return xerr.New(xerr.InvalidUsage, op, "the communicator asks for gcclDeviceCuda: this build has no CUDA device").
+			WithHint("use gcclDeviceHost or gcclDeviceAuto")
+	}
+	if has := c.e.front.SIMD; c.cfg.SIMD != "" && !slices.Contains(has, c.cfg.SIMD) {
+		return xerr.New(xerr.InvalidUsage, op, "GCCL_SIMD is %s: this CPU has %s", c.cfg.SIMD, strings.Join(has, ", ")).
+			WithHint("unset GCCL_SIMD, or name one of these")
+	}
+	return nil
+}
+
+// checksBuffers says whether the front looks at the buffers of each collective: our own setting, or what NCCL has for it.
+func checksBuffers(s *param.Settings) bool {
+	return s.Bool(param.GCCLCheck) || s.Bool(param.NCCLCheckPointers) || s.Str(param.NCCLCheckMode) != "DEFAULT"
+}
+
+// rankOrder are the methods that fold in the order of the ranks, whatever the size.
+var rankOrder = []string{planner.Eager, planner.Direct}
+
+// pinned says which wish for a method contradicts GCCL_DETERMINISTIC.
+func (c *Comm) pinned(t tune.Table) error {
+	if !c.set.Bool(param.GCCLDeterministic) {
+		return nil
+	}
+	for _, r := range t {
+		switch r.Coll {
+		case plan.AllReduce, plan.ReduceScatter, plan.Reduce:
+		default:
+			continue // nothing is folded
+		}
+		if !slices.Contains(rankOrder, r.Method) {
+			return xerr.New(xerr.InvalidUsage, "tuning", "%s asks for method %s of %s, which does not fold in the order of ranks that %s pins",
+				c.set.Describe(param.NCCLAlgo), r.Method, r.Coll, c.set.Describe(param.GCCLDeterministic)).
+				WithHint("unset one of the two, or name only %s for reductions", strings.Join(rankOrder, " and "))
+		}
+	}
+	return nil
+}
