@@ -132,7 +132,15 @@ func (g *Group) Abort(cause error) {
 		return
 	}
 	g.Fail(cause)
-	g.link.finish(abortWait)
+	g.link.send(frame{kindBye, nil}) // answered when the others know
+	t := time.NewTimer(abortWait)
+	defer t.Stop()
+	select {
+	case <-g.byeAck:
+	case <-g.done:
+	case <-t.C:
+	}
+	g.link.close()
 	<-g.done
 }
 
@@ -204,6 +212,9 @@ func (g *Group) handle(f frame) error {
 			return err
 		}
 		g.failedWith(rank, n.errorFor(opGroup, g.label))
+		if rank == 0 {
+			g.link.send(frame{kindAck, nil})
+		}
 	case kindPeerLeft:
 		rank, n, err := decodeFailure(f.body)
 		if err != nil {

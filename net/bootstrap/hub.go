@@ -54,7 +54,8 @@ type peer struct {
 	nranks int
 	left   bool // said goodbye
 	lost   bool // failed
-	acked  bool // has seen that rank 0 left
+	acked  bool // has seen that rank 0 left or failed
+	bye    bool // has asked for an answer to its goodbye
 }
 
 func (p *peer) gone() bool { return p.left || p.lost }

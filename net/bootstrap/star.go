@@ -186,14 +186,20 @@ func (h *hub) loseLocked(p *peer, n notice) {
 	p.lost = true
 	h.tellLocked(frame{kindPeerFailed, failureOf(p.Rank, n)}, p)
 	h.failOpsLocked(n)
+	if p.Rank == 0 {
+		h.farewellLocked(p) // it may say goodbye next and take this process with it
+	}
 	h.ackLocked(p)
 	h.endLocked()
 }
 
 // byeLocked lets a member go without anybody seeing a failure.
 func (h *hub) byeLocked(p *peer) {
-	if p.gone() {
-		p.link.send(frame{kindByeAck, nil})
+	p.bye = true
+	if p.gone() { // it has told of its failure before
+		if p.Rank != 0 || h.farewell == 0 {
+			p.link.send(frame{kindByeAck, nil})
+		}
 		return
 	}
 	p.left = true
@@ -216,8 +222,9 @@ func (h *hub) byeLocked(p *peer) {
 	h.endLocked()
 }
 
-// farewellLocked answers rank 0's goodbye when all remote members know of it:
-// its process may end right after, and that must not look like a failure.
+// farewellLocked has rank 0's goodbye answered when all remote members know how it
+// went: its process may end right after, and that must not look like a failure,
+// or hide the one that rank 0 told of.
 func (h *hub) farewellLocked(zero *peer) {
 	h.farewell = 0
 	for _, q := range h.peers {
@@ -226,7 +233,7 @@ func (h *hub) farewellLocked(zero *peer) {
 			h.farewell++
 		}
 	}
-	if h.farewell == 0 {
+	if h.farewell == 0 && zero.bye {
 		zero.link.send(frame{kindByeAck, nil})
 	}
 }
@@ -237,7 +244,7 @@ func (h *hub) ackLocked(p *peer) {
 		return
 	}
 	p.acked = true
-	if h.farewell--; h.farewell == 0 {
+	if h.farewell--; h.farewell == 0 && h.peers[0].bye {
 		h.peers[0].link.send(frame{kindByeAck, nil})
 	}
 }
