@@ -215,6 +215,93 @@ func TestOfferWithdraw(t *testing.T) {
 	}
 }
 
+// A peer whose process does not run for a while cuts a conversation off; the next one succeeds.
+func TestCutOff(t *testing.T) {
+	p := startPeer(t)
+	defer p.stop()
+	for _, after := range []int{0, challengeBytes} {
+		name := fmt.Sprintf("gccl-test-%d-%d", os.Getpid(), after)
+		ln, err := stdnet.ListenUnix("unixpacket", &stdnet.UnixAddr{Name: "@" + name, Net: "unixpacket"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The first two conversations end before or after the challenge, the third is passed on to the peer.
+		done := make(chan error, 1)
+		go func() { done <- relay(ln, p.at.Socket, after, 2) }()
+		q, err := Acquire(deadline(t), Endpoint{Nonce: p.at.Nonce, Socket: name}, secret)
+		if err != nil {
+			t.Fatalf("cut off after %d bytes: %v", after, err)
+		}
+		q.Release()
+		_ = ln.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// relay closes the first connections after some bytes, then passes the socket's messages on both ways until it is closed.
+func relay(ln *stdnet.UnixListener, to string, after, cut int) error {
+	for range cut {
+		c, err := ln.AcceptUnix()
+		if err != nil {
+			return err
+		}
+		if _, err := c.Write(make([]byte, after)); after > 0 && err != nil {
+			return err
+		}
+		_ = c.Close()
+	}
+	c, err := ln.AcceptUnix()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s, err := stdnet.DialUnix("unixpacket", nil, &stdnet.UnixAddr{Name: "@" + to, Net: "unixpacket"})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, way := range [][2]*stdnet.UnixConn{{s, c}, {c, s}, {s, c}} {
+		b, oob := make([]byte, 1000), make([]byte, 1000)
+		n, m, _, _, err := way[0].ReadMsgUnix(b, oob)
+		if err != nil {
+			return err
+		}
+		if _, _, err := way[1].WriteMsgUnix(b[:n], oob[:m], nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A stranger that keeps a connection open does not hold up the end of the server.
+func TestWithdrawEndsConversations(t *testing.T) {
+	at, err := Offer(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := stdnet.DialUnix("unixpacket", nil, &stdnet.UnixAddr{Name: "@" + at.Socket, Net: "unixpacket"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	buf := make([]byte, 1000)
+	if _, err := c.Read(buf); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { Withdraw(secret); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(askDeadline / 2):
+		t.Error("Withdraw waits for a stranger")
+	}
+	if n, err := c.Read(buf); n != 0 || err == nil {
+		t.Errorf("%d bytes, %v after the end of the server", n, err)
+	}
+}
+
 func FuzzMessages(f *testing.F) {
 	f.Add(ask(IDOf(secret), secret, make([]byte, challengeBytes), make([]byte, challengeBytes)))
 	good := answer(secret, []byte("c"), []byte("s"), arena.Nonce{3}, 12345)

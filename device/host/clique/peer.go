@@ -5,14 +5,27 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	stdnet "net"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/internal/xerr"
 )
+
+// A conversation that the other side cuts off is tried again: on a busy machine its deadline may have passed there.
+const (
+	fetchTries = 5
+	fetchPause = 5 * time.Millisecond
+)
+
+// cutOff says whether a conversation ended without an answer, for whatever reason.
+func cutOff(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
+}
 
 // Peer is another process's arena, mapped here. It is valid until Release.
 type Peer struct {
@@ -90,6 +103,13 @@ func Mapped() int {
 func (p *Peer) open(ctx context.Context, at Endpoint, secret []byte) error {
 	const op = "shared memory"
 	fd, size, pid, err := fetch(ctx, at, secret)
+	for try := 1; err != nil && cutOff(err) && try < fetchTries; try++ {
+		select {
+		case <-ctx.Done():
+		case <-time.After(fetchPause << try):
+		}
+		fd, size, pid, err = fetch(ctx, at, secret)
+	}
 	if err != nil {
 		return xerr.Wrap(xerr.System, op, err, "cannot get the peer's memory file over socket %q", "@"+at.Socket).
 			WithHint("ranks of one host must share network namespace and user; NCCL_HOSTID tells hosts apart")
@@ -150,6 +170,9 @@ func fetch(ctx context.Context, at Endpoint, secret []byte) (fd int, size uint64
 func receive(c *stdnet.UnixConn, at Endpoint, secret, mine, theirs []byte) (int, uint64, error) {
 	buf, oob := make([]byte, answerBytes+1), make([]byte, unix.CmsgSpace(4*4))
 	n, noob, _, _, err := c.ReadMsgUnix(buf, oob)
+	if errors.Is(err, io.EOF) {
+		return -1, 0, fmt.Errorf("the peer refused the proof of the communicator's secret, or gave up: %w", err)
+	}
 	if err != nil {
 		return -1, 0, err
 	}
@@ -170,8 +193,6 @@ func receive(c *stdnet.UnixConn, at Endpoint, secret, mine, theirs []byte) (int,
 		_ = unix.Close(fd)
 	}
 	switch {
-	case n == 0:
-		return -1, 0, errors.New("the peer refused the proof of the communicator's secret")
 	case ok && nonce != at.Nonce:
 		return -1, 0, errors.New("another process answered")
 	case ok && len(fds) == 0:

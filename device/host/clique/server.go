@@ -14,17 +14,51 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 )
 
-// Limits on strangers: anybody in the network namespace may connect.
-const (
-	askDeadline = 5 * time.Second
-	maxAsking   = 256
-)
+// maxAsking bounds how many connections are served at a time: anybody in the network namespace may connect.
+const maxAsking = 256
+
+// askDeadline bounds a conversation. It is as long as a rank tries to be admitted: on a machine with hundreds of processes
+// a thread may not run for seconds, and a shorter deadline would cut off a peer for this process's own slowness. Nobody
+// waits for it: with the last Offer all connections are closed.
+const askDeadline = 30 * time.Second
 
 // server is the listening side of this process. It exists while any communicator is being set up.
 type server struct {
 	ln   *stdnet.UnixListener
 	name string
 	done chan struct{}
+
+	mu     sync.Mutex
+	asking map[*stdnet.UnixConn]struct{} // nil once the server is closed
+}
+
+// enter remembers a connection, so that close can end it. It says no when the server is closed.
+func (s *server) enter(c *stdnet.UnixConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking == nil {
+		return false
+	}
+	s.asking[c] = struct{}{}
+	return true
+}
+
+func (s *server) leave(c *stdnet.UnixConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.asking, c)
+}
+
+// close ends the server. Preconditions: no peer of a granted secret is still asking.
+func (s *server) close() {
+	_ = s.ln.Close()
+	s.mu.Lock()
+	for c := range s.asking {
+		_ = c.Close()
+	}
+	s.asking = nil
+	s.mu.Unlock()
+	<-s.done
 }
 
 type grant struct {
@@ -88,8 +122,7 @@ func Withdraw(secret []byte) {
 	}
 	local.mu.Unlock()
 	if last != nil {
-		_ = last.ln.Close()
-		<-last.done
+		last.close()
 	}
 }
 
@@ -108,7 +141,7 @@ func listen(a *arena.Arena) (*server, error) {
 	if _, err := rand.Read(random[:]); err != nil {
 		return nil, xerr.Wrap(xerr.System, op, err, "no random name")
 	}
-	s := &server{name: "gccl-" + hex.EncodeToString(random[:]), done: make(chan struct{})}
+	s := &server{name: "gccl-" + hex.EncodeToString(random[:]), done: make(chan struct{}), asking: map[*stdnet.UnixConn]struct{}{}}
 	ln, err := stdnet.ListenUnix("unixpacket", &stdnet.UnixAddr{Name: "@" + s.name, Net: "unixpacket"})
 	if err != nil {
 		return nil, xerr.Wrap(xerr.System, op, err, "cannot listen on an abstract Unix socket").
@@ -140,7 +173,12 @@ func (s *server) accept(a *arena.Arena) {
 		busy.Add(1)
 		go func() {
 			defer busy.Done()
-			serve(c, a)
+			if s.enter(c) {
+				serve(c, a)
+				s.leave(c)
+			} else {
+				_ = c.Close()
+			}
 			<-slots
 		}()
 	}
