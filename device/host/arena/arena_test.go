@@ -141,3 +141,24 @@ func TestAlias(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Mappings of one process differ in the address bits by which the first-level cache tells addresses apart, and leave room for
+// large pages.
+func TestMappingsAreStaggered(t *testing.T) {
+	seen := map[uintptr]bool{}
+	for range 8 {
+		a, err := New(1 << 30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		if a.Base()%mapStep != 0 {
+			t.Errorf("base %#x is not a multiple of %#x", a.Base(), mapStep)
+		}
+		place := a.Base() % (mapStep * mapSteps)
+		if seen[place] {
+			t.Errorf("two mappings begin at %#x modulo %#x", place, mapStep*mapSteps)
+		}
+		seen[place] = true
+	}
+}

@@ -22,7 +22,8 @@ static uint64_t last_level_cache(void) {
   if (!v) {
     long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     if (bytes <= 0) bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    v = bytes > 0 ? (uint64_t)bytes : 32u << 20;
+    /* The C library adds up all complexes of a socket on some processors; one has seldom more than this. */
+    v = bytes > 0 && bytes < 32 << 20 ? (uint64_t)bytes : 32u << 20;
     atomic_store_explicit(&known, v, memory_order_relaxed);
   }
   return v;
