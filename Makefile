@@ -91,8 +91,10 @@ test: build
 # ---- Variants of the tests ---------------------------------------------------------------------------------------
 
 .PHONY: test-race test-asan test-cgocheck test-checkptr test-arm64
+# Not ./algo and the executor: they start no goroutines. The C executor has ThreadSanitizer, in device/host/exec/world.
 test-race: | tools-check
-	$(GO) test -race -short -timeout 9m $(RACE_PKGS) ./algo/... ./capi/... ./device/... ./cmd/...
+	$(GO) test -race -short -timeout 9m $(RACE_PKGS) ./capi/... ./device/host/control ./device/lower ./device/layout ./cmd/...
+	$(GO) test -run '^TestThreads$$' -short -timeout 9m ./device/host/exec/world
 
 # The runtime's checks of pointers between Go and C: in the packages with tests, and in a core of its own under the C
 # conformance program, because package capi is only ever called from C.

@@ -59,8 +59,8 @@ typedef struct {
   uint32_t abi, size;
   /* A background run has ended: the front publishes the result and frees the jobs. Called from a core thread. */
   void (*done)(gccl_job *jobs, int32_t n, void *cookie);
-  /* Waits until comm has no operation in flight, or its abort word is set, or timeout_ns is over (0 = for ever).
-   * Returns 0, or ncclTimeout / the latched error. */
+  /* Waits until comm has no operation in flight (its abort word ends operations, not this wait), or timeout_ns is over
+   * (0 = for ever). Returns 0 or ncclTimeout. */
   int32_t (*quiesce)(struct ncclComm *comm, uint64_t timeout_ns);
   /* The communicator is gone: the front recycles its slot. */
   void (*retire)(struct ncclComm *comm);

@@ -57,10 +57,12 @@ func quiesce(c control.Comm, timeout time.Duration) xerr.Code {
 	return xerr.Code(C.gccl_bridge_quiesce(core.front, (*C.struct_ncclComm)(c.Pointer()), C.uint64_t(timeout)))
 }
 
-func retire(c control.Comm) {
+func retire(c control.Comm, idle bool) {
 	p := (*C.struct_ncclComm)(c.Pointer())
 	handles.drop(uint64(p.core))
-	C.gccl_bridge_retire(core.front, p)
+	if idle {
+		C.gccl_bridge_retire(core.front, p)
+	}
 }
 
 // buildID tells builds apart: ranks must not mix private formats.

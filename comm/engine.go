@@ -39,8 +39,8 @@ type Front struct {
 	// Quiesce waits until the communicator has no operation in flight in this process, or timeout is over (0: for
 	// ever). It gives Success, Timeout, or the latched error.
 	Quiesce func(c control.Comm, timeout time.Duration) xerr.Code
-	// Retire says that the structure is no longer used by the core.
-	Retire func(c control.Comm)
+	// Retire says that the structure is no longer used by the core. idle: nor by an operation; otherwise it must stay as it is.
+	Retire func(c control.Comm, idle bool)
 	// SIMD names the sets of reduction kernels that this CPU runs; none: only "c".
 	SIMD []string
 }
@@ -77,7 +77,7 @@ func NewEngine(o Options) *Engine {
 		o.Front.Quiesce = func(control.Comm, time.Duration) xerr.Code { return xerr.Success }
 	}
 	if o.Front.Retire == nil {
-		o.Front.Retire = func(control.Comm) {}
+		o.Front.Retire = func(control.Comm, bool) {}
 	}
 	if len(o.Front.SIMD) == 0 {
 		o.Front.SIMD = []string{"c"}

@@ -120,6 +120,10 @@ func (c *Comm) teardown(idle bool, cause error) {
 	c.mu.Unlock()
 	c.cancel(xerr.New(xerr.InvalidUsage, "communicator", "the communicator has been destroyed"))
 	c.ctl.SetState(control.Dead)
+	if idle { // a call of another thread that began before that sees the abort word, or is waited for
+		c.ctl.SetAborted(true)
+		idle = c.e.front.Quiesce(c.ctl, abortWait) != xerr.Timeout
+	}
 	c.withdraw()
 	c.e.watch.remove(c)
 	c.e.ends.remove(c)
@@ -149,7 +153,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 		c.log.Warn(xlog.Destroy, "%s: operations did not end after an abort: %d bytes of shared memory stay allocated", c.who(c.rank), c.area.Size)
 	}
 	bye.Wait()
-	c.e.front.Retire(c.ctl)
+	c.e.front.Retire(c.ctl, idle)
 }
 
 func (c *Comm) unmapPeers() {

@@ -131,7 +131,6 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   counted(c, &op, count * gccl_dtype_size((int)type));
   if (c->nranks == 1) return alone(&op, stream, call);
   if ((rc = find_plan(&op, call)) != ncclSuccess) return rc;
-  if (coll == GCCL_ALL_REDUCE && op.cls == 0 && op.plan->eager) atomic_store_explicit(&c->small, op.plan, memory_order_release);
   return gccl_submit(&op, stream, call);
 }
 

@@ -20,7 +20,8 @@ static ncclResult_t fresh(gccl_job *j, const ncclConfig_t *config, struct ncclCo
   return ncclSuccess;
 }
 
-static ncclResult_t init(ncclComm_t *out, int nranks, const ncclUniqueId *ids, int nids, int rank, const ncclConfig_t *config, const char *call) {
+static ncclResult_t init(ncclComm_t *out, int nranks, const ncclUniqueId *ids, int nids, int rank, const ncclConfig_t *config,
+                         const char *call) {
   ncclResult_t rc = gccl_core_open(call);
   if (rc != ncclSuccess) return rc;
   if (nids < 1 || nids > nranks) return gccl_fail(ncclInvalidArgument, "%s: rank %d: nId %d is outside 1..%d", call, rank, nids, nranks);
@@ -76,7 +77,8 @@ GCCL_API(ncclResult_t, ncclCommInitRankConfig, ncclComm_t *comm, int nranks, ncc
   return gccl_group_note(init(comm, nranks, &commId, 1, rank, config, "ncclCommInitRankConfig"));
 }
 
-GCCL_API(ncclResult_t, ncclCommInitRankScalable, ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds, ncclConfig_t *config) {
+GCCL_API(ncclResult_t, ncclCommInitRankScalable, ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
+         ncclConfig_t *config) {
   return gccl_group_note(init(newcomm, nranks, commIds, nId, myrank, config, "ncclCommInitRankScalable"));
 }
 
@@ -100,7 +102,9 @@ static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist) {
   return rc != ncclSuccess ? rc : ended;
 }
 
-GCCL_API(ncclResult_t, ncclCommInitAll, ncclComm_t *comm, int ndev, const int *devlist) { return gccl_group_note(init_all(comm, ndev, devlist)); }
+GCCL_API(ncclResult_t, ncclCommInitAll, ncclComm_t *comm, int ndev, const int *devlist) {
+  return gccl_group_note(init_all(comm, ndev, devlist));
+}
 
 /* --- derived communicators --- */
 
@@ -135,13 +139,16 @@ static ncclResult_t shrink(ncclComm_t comm, int *exclude, int n, ncclComm_t *new
   if (atomic_load_explicit(&comm->error, memory_order_acquire) <= 0 && (rc = gccl_comm_check_made(comm, call)) != ncclSuccess) return rc;
   if (!newcomm) return gccl_fail(ncclInvalidArgument, "%s: rank %d: newcomm is NULL", call, comm->rank);
   *newcomm = NULL;
-  if (!exclude || n <= 0) return gccl_fail(ncclInvalidArgument, "%s: rank %d: the list of excluded ranks is empty (count %d)", call, comm->rank, n);
+  if (!exclude || n <= 0)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: the list of excluded ranks is empty (count %d)", call, comm->rank, n);
   if (flags & ~NCCL_SHRINK_ABORT) return gccl_fail(ncclInvalidArgument, "%s: rank %d: unknown flags 0x%x", call, comm->rank, flags);
   qsort(exclude, (size_t)n, sizeof *exclude, ascending); /* callers see their list sorted, as with NCCL */
   for (int i = 0; i < n; i++) {
     if (exclude[i] < 0 || exclude[i] >= comm->nranks)
-      return gccl_fail(ncclInvalidArgument, "%s: rank %d: excluded rank %d is outside 0..%d", call, comm->rank, exclude[i], comm->nranks - 1);
-    if (exclude[i] == comm->rank) return gccl_fail(ncclInvalidArgument, "%s: rank %d is in its own list of excluded ranks", call, comm->rank);
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: excluded rank %d is outside 0..%d", call, comm->rank, exclude[i],
+                       comm->nranks - 1);
+    if (exclude[i] == comm->rank)
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d is in its own list of excluded ranks", call, comm->rank);
   }
   gccl_job j;
   memset(&j, 0, sizeof j);
@@ -161,8 +168,8 @@ static ncclResult_t shrink(ncclComm_t comm, int *exclude, int n, ncclComm_t *new
   return gccl_submit_job(&j, call);
 }
 
-GCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm, ncclConfig_t *config,
-         int shrinkFlags) {
+GCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
+         ncclConfig_t *config, int shrinkFlags) {
   return gccl_group_note(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
 }
 
@@ -176,7 +183,8 @@ static ncclResult_t grow(ncclComm_t comm, int nranks, const ncclUniqueId *id, in
   if (nranks <= (comm ? comm->nranks : 0))
     return gccl_fail(ncclInvalidArgument, "%s: nRanks %d is not more than the %d ranks there are", call, nranks, comm ? comm->nranks : 0);
   if (comm && rank != -1)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d of the communicator passes rank %d: existing ranks keep theirs and pass -1", call, comm->rank, rank);
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d of the communicator passes rank %d: existing ranks keep theirs and pass -1", call,
+                     comm->rank, rank);
   if (!comm && (rank < 0 || rank >= nranks)) return gccl_fail(ncclInvalidArgument, "%s: rank %d is outside 0..%d", call, rank, nranks - 1);
   if (!comm && !id) return gccl_fail(ncclInvalidArgument, "%s: rank %d is new and has no unique id", call, rank);
   gccl_job j;
@@ -199,7 +207,8 @@ static ncclResult_t grow(ncclComm_t comm, int nranks, const ncclUniqueId *id, in
   return gccl_submit_job(&j, call);
 }
 
-GCCL_API(ncclResult_t, ncclCommGrow, ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm, ncclConfig_t *config) {
+GCCL_API(ncclResult_t, ncclCommGrow, ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
+         ncclConfig_t *config) {
   return gccl_group_note(grow(comm, nRanks, uniqueId, rank, newcomm, config));
 }
 
@@ -221,7 +230,8 @@ static ncclResult_t finalize(ncclComm_t comm) {
   if (rc != ncclSuccess) return rc;
   uint32_t s = atomic_load_explicit(&comm->state, memory_order_acquire);
   if (s == GCCL_COMM_FINALIZED || s == GCCL_COMM_REVOKED)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d: comm has already been %s", call, comm->rank, s == GCCL_COMM_REVOKED ? "revoked" : "finalized");
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: comm has already been %s", call, comm->rank,
+                     s == GCCL_COMM_REVOKED ? "revoked" : "finalized");
   if ((rc = gccl_comm_check(comm, call)) != ncclSuccess) return rc;
   return simple_job(comm, GCCL_JOB_FINALIZE, 0, call);
 }
@@ -234,8 +244,9 @@ static ncclResult_t destroy(ncclComm_t comm) {
   ncclResult_t rc = gccl_handle_check(comm, call);
   if (rc != ncclSuccess) return rc;
   int32_t e = atomic_load_explicit(&comm->error, memory_order_acquire);
-  if (e > 0) return gccl_fail((ncclResult_t)e, "%s: rank %d of %d: the communicator has failed and is kept for ncclCommAbort: %s", call, comm->rank,
-                              comm->nranks, comm->cause);
+  if (e > 0)
+    return gccl_fail((ncclResult_t)e, "%s: rank %d of %d: the communicator has failed and is kept for ncclCommAbort: %s", call, comm->rank,
+                     comm->nranks, comm->cause);
   if (atomic_load_explicit(&comm->state, memory_order_acquire) == GCCL_COMM_INIT)
     return gccl_fail(ncclInvalidArgument, "%s: comm is still being initialised: wait for it or call ncclCommAbort", call);
   return simple_job(comm, GCCL_JOB_DESTROY, 0, call);
@@ -248,8 +259,7 @@ static ncclResult_t abort_comm(ncclComm_t comm) {
   if (gccl_forked) return ncclSuccess; /* nothing of the parent's communicator runs here */
   ncclResult_t rc = gccl_handle_check(comm, "ncclCommAbort");
   if (rc != ncclSuccess) return rc;
-  atomic_store(&comm->abort, 1);
-  gccl_wake_self(comm);
+  atomic_store(&comm->abort, 1); /* the core wakes who sleeps: it knows whether the area is there */
   return simple_job(comm, GCCL_JOB_ABORT, 0, "ncclCommAbort");
 }
 
@@ -276,7 +286,9 @@ static ncclResult_t suspend(ncclComm_t comm, int kind, int flags, const char *ca
   return simple_job(comm, kind, flags, call);
 }
 
-GCCL_API(ncclResult_t, ncclCommSuspend, ncclComm_t comm, int flags) { return gccl_group_note(suspend(comm, GCCL_JOB_SUSPEND, flags, "ncclCommSuspend")); }
+GCCL_API(ncclResult_t, ncclCommSuspend, ncclComm_t comm, int flags) {
+  return gccl_group_note(suspend(comm, GCCL_JOB_SUSPEND, flags, "ncclCommSuspend"));
+}
 
 GCCL_API(ncclResult_t, ncclCommResume, ncclComm_t comm) { return gccl_group_note(suspend(comm, GCCL_JOB_RESUME, 0, "ncclCommResume")); }
 

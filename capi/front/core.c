@@ -36,7 +36,7 @@ const char *gccl_library_path(void) {
 }
 
 ncclResult_t gccl_fail(ncclResult_t rc, const char *format, ...) {
-  char text[1024];
+  char text[1024] = "";
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -53,8 +53,13 @@ ncclResult_t gccl_fail(ncclResult_t rc, const char *format, ...) {
 }
 
 const char *gccl_last_error(void) {
-  gccl_thread *t = gccl_thread_self;
-  return t && t->last[0] ? t->last : process_last;
+  gccl_thread *t = gccl_thread_get();
+  if (!t) return "out of memory";
+  if (t->last[0] || gccl_forked) return t->last;
+  pthread_mutex_lock(&last_lock);
+  memcpy(t->seen, process_last, sizeof t->seen);
+  pthread_mutex_unlock(&last_lock);
+  return t->seen;
 }
 
 static gccl_front_api front = {

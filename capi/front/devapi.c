@@ -2,8 +2,12 @@
 #include "front.h"
 
 /* Types of the nccl_device headers, which this header set does not have yet, as the calling convention sees them. */
-typedef struct { int nranks, rank, stride; } team_t;
-typedef struct { void *p; } multimem_t;
+typedef struct {
+  int nranks, rank, stride;
+} team_t;
+typedef struct {
+  void *p;
+} multimem_t;
 
 static ncclResult_t refuse(const char *call) {
   return gccl_fail(ncclInvalidUsage, "%s: the device API is not available in this version of the library; use the host API", call);

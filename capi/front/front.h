@@ -48,6 +48,7 @@ typedef struct {
   ncclResult_t error;            /* last error of a call inside the open group */
   gccl_group group;
   char last[1024];
+  char seen[1024];               /* the process's last error, as handed out to this thread */
   struct gccl_param_texts *param; /* texts handed out by ncclParam* */
 } gccl_thread;
 
@@ -96,6 +97,8 @@ ncclResult_t gccl_group_note(ncclResult_t rc); /* remembers an error of a call i
 /* --- jobs.c --- */
 /* Runs n jobs, which it frees; blocking or not as their communicators are. */
 ncclResult_t gccl_jobs_run(gccl_job *jobs, int n, const char *call);
+/* Frees what a thread that ends has collected in a group that it left open. */
+void gccl_group_forget(gccl_group *);
 void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie);   /* a background run has ended: for the core */
 void gccl_job_free(gccl_job *);                                /* what the job points to */
 int gccl_job_makes_comm(const gccl_job *);

@@ -22,8 +22,8 @@ ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call) {
   gccl_stream *s;
   ncclResult_t rc = gccl_stream_find(stream, &s, call);
   if (rc != ncclSuccess) return rc;
-  int cap = g->capops;
-  if (grow((void **)&g->op, &g->capops, g->nops, sizeof *g->op) || grow((void **)&g->stream, &cap, g->nops, sizeof *g->stream))
+  int cap = g->capops; /* g->stream may be larger, when memory for g->op ran out */
+  if (grow((void **)&g->stream, &cap, g->nops, sizeof *g->stream) || grow((void **)&g->op, &g->capops, g->nops, sizeof *g->op))
     return gccl_fail(ncclSystemError, "%s: out of memory for a group of %d operations", call, g->nops);
   g->op[g->nops] = *op;
   g->stream[g->nops++] = (cudaStream_t)s;
@@ -56,15 +56,18 @@ ncclResult_t gccl_submit_job(gccl_job *job, const char *call) {
   return gccl_job_blocking(job) ? ncclSuccess : ncclInProgress;
 }
 
-static void drop(gccl_group *g) {
+void gccl_group_forget(gccl_group *g) {
   for (int i = 0; i < g->njobs; i++) {
-    if (gccl_job_makes_comm(&g->job[i]) && g->job[i].comm) {
-      if (g->job[i].kind == GCCL_JOB_INIT && g->job[i].out) *g->job[i].out = NULL;
-      gccl_handle_retire(g->job[i].comm);
-    }
+    if (gccl_job_makes_comm(&g->job[i]) && g->job[i].comm) gccl_handle_retire(g->job[i].comm);
     gccl_job_free(&g->job[i]);
   }
   g->nops = g->njobs = 0;
+}
+
+static void drop(gccl_group *g) {
+  for (int i = 0; i < g->njobs; i++)
+    if (g->job[i].kind == GCCL_JOB_INIT && g->job[i].comm && g->job[i].out) *g->job[i].out = NULL;
+  gccl_group_forget(g);
 }
 
 GCCL_API(ncclResult_t, ncclGroupStart, void) {

@@ -5,8 +5,13 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "front.h"
+
+/* Tickets and places in streams are taken together: two threads that issue to the same streams agree on one order, and no launch
+ * waits for one that is queued behind it. */
+static pthread_mutex_t issue = PTHREAD_MUTEX_INITIALIZER;
 
 /* One communicator used on several streams in one group: its operations run on the first stream, after the work already on
  * all of them, and all of them wait for its end. */
@@ -35,13 +40,44 @@ static void rendezvous_unref(struct gccl_rendezvous *r) {
   free(r);
 }
 
-void gccl_task_run(gccl_task *t) {
-  struct gccl_rendezvous *before = t->before, *after = t->after;
-  if (before) { /* this launch goes after other streams' earlier work */
-    pthread_mutex_lock(&before->lock);
-    while (before->waiting_for > 0) pthread_cond_wait(&before->cond, &before->lock);
-    pthread_mutex_unlock(&before->lock);
+/* Nothing of a launch is of use any more. */
+static int all_aborted(const gccl_task *t) {
+  for (int b = 0; b < t->nbatches; b++)
+    if (!atomic_load(&t->batches[b].comm->abort)) return 0;
+  return 1;
+}
+
+/* Waits for the work that was on other streams before this launch. Aborts of all its communicators end the wait. */
+static void await_others(gccl_task *t) {
+  struct gccl_rendezvous *r = t->before;
+  if (!r) return;
+  pthread_mutex_lock(&r->lock);
+  while (r->waiting_for > 0 && !all_aborted(t)) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 20000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&r->cond, &r->lock, &until);
   }
+  pthread_mutex_unlock(&r->lock);
+}
+
+/* Lets the other streams go on, and frees the launch. */
+static void release_others(gccl_task *t) {
+  struct gccl_rendezvous *r = t->before;
+  if (r) {
+    pthread_mutex_lock(&r->lock);
+    r->open = 1;
+    pthread_cond_broadcast(&r->cond);
+    pthread_mutex_unlock(&r->lock);
+    rendezvous_unref(r);
+  }
+  free(t);
+}
+
+void gccl_task_run(gccl_task *t) {
+  struct gccl_rendezvous *after = t->after;
+  await_others(t);
   if (after) { /* a stream that only takes part in the rendezvous: arrive, then wait for the end */
     pthread_mutex_lock(&after->lock);
     after->waiting_for--;
@@ -51,14 +87,7 @@ void gccl_task_run(gccl_task *t) {
     rendezvous_unref(after);
   }
   if (t->nbatches) gccl_drive(t->batches, t->nbatches);
-  if (before) {
-    pthread_mutex_lock(&before->lock);
-    before->open = 1;
-    pthread_cond_broadcast(&before->cond);
-    pthread_mutex_unlock(&before->lock);
-    rendezvous_unref(before);
-  }
-  free(t);
+  release_others(t);
 }
 
 static gccl_task *task_new(int nbatches, int nops) {
@@ -103,8 +132,10 @@ ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call)
   gccl_task *t = task_new(1, 1);
   if (!t) return gccl_fail(ncclSystemError, "%s: out of memory", call);
   t->ops[0] = *op;
+  pthread_mutex_lock(&issue);
   t->batches[0] = (gccl_batch){.comm = c, .ops = t->ops, .nops = 1, .ticket = gccl_order_take(c)};
   gccl_stream_push(s, t);
+  pthread_mutex_unlock(&issue);
   return c->blocking ? ncclSuccess : ncclInProgress;
 }
 
@@ -187,6 +218,9 @@ static ncclResult_t sort(sorted *s, const gccl_group *g, const char *call) {
       s->member[s->nmembers++] = (member){.comm = c, .launch = l};
       s->launch[l].members++;
     }
+    gccl_stream *alive; /* streams may have gone since the call */
+    ncclResult_t rc = gccl_stream_find(g->stream[i], &alive, call);
+    if (rc != ncclSuccess) return rc;
     s->of[i] = m;
     s->member[m].nops++;
     s->launch[s->member[m].launch].nops++;
@@ -194,9 +228,37 @@ static ncclResult_t sort(sorted *s, const gccl_group *g, const char *call) {
   return ncclSuccess;
 }
 
-/* Allocates the launches, takes the tickets and moves the operations over. */
+/* Moves all of a launch into another; the empty one stays. */
+static void merge(sorted *s, int from, int to) {
+  for (int m = 0; m < s->nmembers; m++)
+    if (s->member[m].launch == from) s->member[m].launch = to;
+  s->launch[to].members += s->launch[from].members;
+  s->launch[to].nops += s->launch[from].nops;
+  s->launch[from].members = s->launch[from].nops = 0;
+}
+
+/* Communicators that share a stream go into one launch: in separate ones, each could wait on a stream behind the other. */
+static void merge_launches(sorted *s, const gccl_group *g) {
+  for (int again = 1; again;) {
+    again = 0;
+    for (int i = 0; i < g->nops; i++) {
+      gccl_stream *stream = (gccl_stream *)g->stream[i];
+      int to = s->member[s->of[i]].launch;
+      if (!stream || stream == s->launch[to].stream) continue;
+      for (int l = 0; l < s->nlaunches; l++)
+        if (l != to && s->launch[l].members && s->launch[l].stream == stream) merge(s, l, to), again = 1;
+      for (int k = 0; k < i; k++) { /* or both only join it */
+        int l = s->member[s->of[k]].launch;
+        if (l != to && (gccl_stream *)g->stream[k] == stream) merge(s, l, to), again = 1;
+      }
+    }
+  }
+}
+
+/* Allocates the launches, takes the tickets and moves the operations over. Preconditions: issue is held. */
 static ncclResult_t fill(sorted *s, const gccl_group *g, const char *call) {
   for (int l = 0; l < s->nlaunches; l++) {
+    if (s->launch[l].members == 0) continue;
     s->launch[l].task = task_new(s->launch[l].members, s->launch[l].nops);
     if (s->launch[l].task) continue;
     while (l-- > 0) free(s->launch[l].task);
@@ -236,20 +298,21 @@ static void join_streams(sorted *s, const gccl_group *g) {
     gccl_stream *stream = (gccl_stream *)g->stream[i];
     launch *l = &s->launch[s->member[s->of[i]].launch];
     int seen = !stream || stream == l->stream;
-    for (int k = 0; k < i && !seen; k++) seen = s->of[k] == s->of[i] && (gccl_stream *)g->stream[k] == stream;
+    for (int k = 0; k < i && !seen; k++) /* each launch joins a stream once */
+      seen = &s->launch[s->member[s->of[k]].launch] == l && (gccl_stream *)g->stream[k] == stream;
     if (!seen) join_stream(l->task, stream);
   }
 }
 
 /* Runs the launch of the calling thread. */
 static ncclResult_t run_here(gccl_task *t, const char *call) {
+  await_others(t);
   int r = gccl_drive(t->batches, t->nbatches);
   const struct ncclComm *c = t->batches[0].comm;
   for (int b = 0; b < t->nbatches && r; b++)
     if (t->batches[b].rc) c = t->batches[b].comm;
   ncclResult_t rc = r ? gccl_operation_failed(c, r, call) : ncclSuccess;
-  t->nbatches = 0;
-  gccl_task_run(t); /* lets go of the streams that wait for it, and frees it */
+  release_others(t);
   return rc;
 }
 
@@ -257,14 +320,23 @@ ncclResult_t gccl_launch_group(gccl_group *g, const char *call) {
   sorted s = {0};
   ncclResult_t rc = ncclSuccess;
   if (!finish_self_messages(g->op, g->nops, call, &rc)) return rc;
-  if ((rc = sort(&s, g, call)) == ncclSuccess && (rc = fill(&s, g, call)) == ncclSuccess) {
-    join_streams(&s, g);
+  if ((rc = sort(&s, g, call)) == ncclSuccess) {
+    merge_launches(&s, g);
     gccl_task *mine = NULL;
-    for (int l = 0; l < s.nlaunches; l++) {
+    pthread_mutex_lock(&issue);
+    rc = fill(&s, g, call);
+    if (rc == ncclSuccess) join_streams(&s, g);
+    for (int l = 0; l < s.nlaunches && rc == ncclSuccess; l++) {
+      if (!s.launch[l].task) continue;
       if (s.launch[l].stream)
         gccl_stream_push(s.launch[l].stream, s.launch[l].task);
       else
         mine = s.launch[l].task;
+    }
+    pthread_mutex_unlock(&issue);
+    if (rc != ncclSuccess) {
+      sorted_free(&s);
+      return rc;
     }
     for (int m = 0; m < s.nmembers; m++)
       if (!s.member[m].comm->blocking) rc = ncclInProgress;

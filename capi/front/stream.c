@@ -76,10 +76,7 @@ void gccl_stream_free(gccl_stream *s) {
   s->closing = 1;
   pthread_cond_signal(&s->work);
   pthread_mutex_unlock(&s->lock);
-  if (pthread_equal(pthread_self(), s->thread))
-    pthread_detach(s->thread); /* a communicator that is retired by its own last launch */
-  else
-    pthread_join(s->thread, NULL);
+  pthread_join(s->thread, NULL);
   pthread_mutex_destroy(&s->lock);
   pthread_cond_destroy(&s->work);
   pthread_cond_destroy(&s->idle);

@@ -11,10 +11,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void forget(void *p) {
   gccl_thread *t = p;
-  for (int i = 0; i < t->group.njobs; i++) {
-    free((void *)t->group.job[i].ids);
-    free((void *)t->group.job[i].exclude);
-  }
+  gccl_group_forget(&t->group);
   free(t->group.op);
   free(t->group.stream);
   free(t->group.job);

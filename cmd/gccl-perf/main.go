@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,6 +36,7 @@ func main() {
 
 func command(stdout, stderr io.Writer, stop <-chan struct{}) *cobra.Command {
 	var o options
+	stderr = shared(stderr)
 	cmd := &cobra.Command{
 		Use:   "gccl-perf [-P processes] [-t threads] [-b min] [-e max] [-f factor] …",
 		Short: "Measure and check collectives",
@@ -64,6 +66,25 @@ func command(stdout, stderr io.Writer, stop <-chan struct{}) *cobra.Command {
 
 // eventRoom lets rank processes report without waiting for the terminal.
 const eventRoom = 1024
+
+// shared makes a writer fit for several processes' output at once. A file is that already, and passing it on costs no goroutine.
+func shared(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok {
+		return f
+	}
+	return &lockedWriter{w: w}
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
 
 // runHere runs all ranks as processes of this machine.
 func runHere(o options, stdout, stderr io.Writer, stop <-chan struct{}) error {

@@ -102,6 +102,10 @@ struct ncclComm {
   _Atomic(int32_t) async;        /* what ncclCommGetAsyncError answers: success, in progress, or error */
   char cause[512];               /* text of the latched error; written before error is set */
 
+  /* Issue order: a call takes next, runs when serving equals it, then advances serving. Beside abort, in the head that
+   * stays when a communicator is retired: a call that comes too late still gets its turn and finds the abort word. */
+  _Atomic(uint64_t) next, serving;
+
   gccl_geometry geo;
   gccl_peer *peers;              /* nranks */
   gccl_peer self;                /* this rank */
@@ -120,8 +124,6 @@ struct ncclComm {
   /* The plan of the smallest all-reduce class, if it is eager: with it a call may take the fused path (exec/small.c). Set once. */
   _Atomic(const gccl_lowered *) small;
 
-  /* Issue order: a call takes next, runs when serving equals it, then advances serving. */
-  _Atomic(uint64_t) next, serving;
   uint64_t seq;                  /* last operation number used; whoever is being served owns it */
   uint64_t done_seen;            /* all peers have finished operations up to this; same owner */
   uint64_t staged_seq;           /* last operation in which this rank's stage or out was used; same owner */

@@ -172,7 +172,7 @@ func (c Comm) Cause() string    { return C.GoString(&c.p.cause[0]) }
 func (c Comm) Aborted() bool { return C.gccl_ctl_abort(c.p) != 0 }
 func (c Comm) SetAborted(on bool) {
 	C.gccl_ctl_abort_set(c.p, C.uint32_t(flag(on)))
-	if on {
+	if on && c.State() != Init { // before that nobody sleeps, and the area may go at any moment
 		C.gccl_ctl_wake(c.p)
 	}
 }

@@ -59,8 +59,8 @@ static inline int64_t at(const gccl_affine *a, uint32_t i, uint32_t j) {
 
 /* What all ranks must agree on: mixed so that one differing field changes the hash. */
 uint32_t gccl_call_hash(const gccl_op *x) {
-  uint64_t h = (uint64_t)x->coll | (uint64_t)x->dtype << 8 | (uint64_t)x->red << 16 | (uint64_t)x->cls << 24 |
-               (uint64_t)(uint32_t)x->root << 32;
+  uint64_t h =
+      (uint64_t)x->coll | (uint64_t)x->dtype << 8 | (uint64_t)x->red << 16 | (uint64_t)x->cls << 24 | (uint64_t)(uint32_t)x->root << 32;
   h ^= x->count * 0x9e3779b97f4a7c15ull;
   h *= 0xff51afd7ed558ccdull;
   return (uint32_t)(h >> 32) | 1u;
@@ -83,6 +83,17 @@ static inline char *reached(const struct ncclComm *c, int q, uint8_t kind, uint6
 
 static inline uint64_t slot_bytes(const gccl_op *x) { return x->comm->geo.stage_bytes / x->plan->places / GCCL_LINE * GCCL_LINE; }
 
+/* Steps and chunks of an operation are counted in the low bits of the sync words. */
+static int countable(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  uint64_t most = (uint64_t)x->rounds * (x->plan->steps + x->plan->nops);
+  if (most < 1ull << GCCL_STEP_BITS) return 1;
+  gccl_comm_latch(c, GCCL_RC_ARGUMENT, "rank %d: %s of %llu %s would take %u rounds through scratch of %llu bytes: raise GCCL_STAGE_BYTES",
+                  c->rank, gccl_coll_names[x->coll], (unsigned long long)x->count, gccl_type_names[x->dtype], x->rounds,
+                  (unsigned long long)c->geo.stage_bytes);
+  return 0;
+}
+
 int gccl_coll_begin(gccl_op *x) {
   struct ncclComm *c = x->comm;
   const gccl_lowered *p = x->plan;
@@ -90,7 +101,9 @@ int gccl_coll_begin(gccl_op *x) {
     gccl_comm_latch(c, GCCL_RC_SYSTEM, "rank %d of %d: out of memory for the executor", c->rank, c->nranks);
     return GCCL_RC_SYSTEM;
   }
-  x->seq = ++c->seq;
+  x->seq = c->seq + 1;
+  __atomic_store_n(&c->seq, x->seq, __ATOMIC_RELAXED); /* the core looks at it from other threads */
+  if (p->eager && x->coll == GCCL_ALL_REDUCE && x->cls == 0) atomic_store_explicit(&c->small, p, memory_order_release);
   x->esize = (uint32_t)gccl_dtype_size(x->dtype);
   x->asize = (uint32_t)gccl_acc_size(x->dtype);
   x->hash = gccl_call_hash(x);
@@ -129,8 +142,8 @@ int gccl_coll_begin(gccl_op *x) {
   if (p->eager) {
     uint64_t bytes = x->part * p->send_parts * x->esize;
     if (bytes > c->geo.eager_bytes && bytes > INLINE_MAX) {
-      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: %llu bytes do not fit an eager slot of %llu", c->rank,
-                      (unsigned long long)bytes, (unsigned long long)c->geo.eager_bytes);
+      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: %llu bytes do not fit an eager slot of %llu", c->rank, (unsigned long long)bytes,
+                      (unsigned long long)c->geo.eager_bytes);
       return GCCL_RC_INTERNAL;
     }
     if (bytes <= INLINE_MAX) x->send_kind = GCCL_BUF_INLINE;
@@ -142,6 +155,7 @@ int gccl_coll_begin(gccl_op *x) {
     }
     x->piece = slot_bytes(x) / (x->asize > x->esize ? x->asize : x->esize);
     x->rounds = x->part ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
+    if (!countable(x)) return GCCL_RC_ARGUMENT;
     scratch *s = c->exec;
     memset(s->sent, 0, sizeof s->sent);
     memset(s->waited, 0, sizeof s->waited);
@@ -271,10 +285,19 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
         }
         break;
       }
-      case GCCL_STAGE: d->ptr = stage_of(x, q, chunk); d->stream = 0; break;
-      case GCCL_OUT: d->ptr = c->self.area + c->geo.out; d->stream = 0; break;
+      case GCCL_STAGE:
+        d->ptr = stage_of(x, q, chunk);
+        d->stream = 0;
+        break;
+      case GCCL_OUT:
+        d->ptr = c->self.area + c->geo.out;
+        d->stream = 0;
+        break;
       case GCCL_EAGER: d->ptr = eager_of(x, q, chunk); break;
-      default: d->ptr = slot_of(x, r->edge, 1); d->stream = 0; break;
+      default:
+        d->ptr = slot_of(x, r->edge, 1);
+        d->stream = 0;
+        break;
       }
       ndst++;
     }
@@ -327,10 +350,9 @@ int gccl_call_mismatch(const gccl_op *x, int q) {
   gccl_comm_latch(c, GCCL_RC_USAGE,
                   "ranks disagree on operation %llu: rank %d calls %s of %llu %s (op %s, root %d), rank %d calls %s of %llu %s (op "
                   "%s, root %d): every rank must issue the same calls in the same order",
-                  (unsigned long long)x->seq, c->rank, gccl_coll_names[x->coll], (unsigned long long)x->count,
-                  gccl_type_names[x->dtype], gccl_red_names[x->red], x->root, q, r->coll < 9 ? gccl_coll_names[r->coll] : "?",
-                  (unsigned long long)r->count, r->dtype < 12 ? gccl_type_names[r->dtype] : "?",
-                  r->op < 6 ? gccl_red_names[r->op] : "?", r->root);
+                  (unsigned long long)x->seq, c->rank, gccl_coll_names[x->coll], (unsigned long long)x->count, gccl_type_names[x->dtype],
+                  gccl_red_names[x->red], x->root, q, r->coll < 9 ? gccl_coll_names[r->coll] : "?", (unsigned long long)r->count,
+                  r->dtype < 12 ? gccl_type_names[r->dtype] : "?", r->op < 6 ? gccl_red_names[r->op] : "?", r->root);
   return GCCL_RC_USAGE;
 }
 
@@ -369,6 +391,7 @@ static int wait_step(gccl_op *x, const gccl_lop *op) {
     if (!x->staged_any) x->piece = x->part;
     x->rounds = x->piece ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
     if (x->rounds == 0) x->rounds = 1;
+    if (!countable(x)) return GCCL_RC_ARGUMENT;
     if (x->staged_any) c->staged_seq = x->seq;
   }
   return GCCL_DONE;
@@ -450,8 +473,7 @@ static int edges_ready(gccl_op *x) {
 static inline int applies(const gccl_op *x, const gccl_lop *op) {
   if (op->when == GCCL_ALWAYS) return 1;
   uint64_t addr;
-  if (op->when == GCCL_SEND_STAGED)
-    return gccl_reach(x->comm, x->send, x->part * x->plan->send_parts * x->esize, &addr) == GCCL_BUF_STAGED;
+  if (op->when == GCCL_SEND_STAGED) return gccl_reach(x->comm, x->send, x->part * x->plan->send_parts * x->esize, &addr) == GCCL_BUF_STAGED;
   return x->recv_kind == GCCL_BUF_STAGED;
 }
 
@@ -502,8 +524,8 @@ int gccl_coll_step(gccl_op *x) {
         x->i = 0;
       break;
     default:
-      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: plan %s has an operation that the host executor cannot run (kind %d)",
-                      c->rank, p->method, op->kind);
+      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: plan %s has an operation that the host executor cannot run (kind %d)", c->rank,
+                      p->method, op->kind);
       return GCCL_RC_INTERNAL;
     }
     x->pc++;

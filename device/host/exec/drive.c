@@ -10,15 +10,19 @@
 
 #include "exec.h"
 
-uint64_t gccl_order_take(struct ncclComm *c) { return atomic_fetch_add_explicit(&c->next, 1, memory_order_acq_rel); }
+/* With the load in aborted() and the core's store of abort before gccl_order_quiesce, all sequentially consistent: a call either
+ * is waited for by the quiesce that follows an abort, or sees the abort before it touches anything that is then freed. */
+uint64_t gccl_order_take(struct ncclComm *c) { return atomic_fetch_add_explicit(&c->next, 1, memory_order_seq_cst); }
+
+static inline int aborted(const struct ncclComm *c) {
+  return __builtin_expect(atomic_load_explicit(&c->abort, memory_order_seq_cst) != 0, 0);
+}
 
 static inline int served(const struct ncclComm *c, uint64_t ticket) {
   return atomic_load_explicit(&c->serving, memory_order_acquire) == ticket;
 }
 
-static inline void pass_on(struct ncclComm *c, uint64_t ticket) {
-  atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
-}
+static inline void pass_on(struct ncclComm *c, uint64_t ticket) { atomic_store_explicit(&c->serving, ticket + 1, memory_order_release); }
 
 /* Waiting for a turn is waiting for another thread of this process: short yields, then naps. */
 static void nap(unsigned *naps) {
@@ -85,9 +89,7 @@ int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
 int gccl_drive_one(gccl_op *op, uint64_t ticket) {
   struct ncclComm *c = op->comm;
   for (unsigned naps = 0; __builtin_expect(!served(c, ticket), 0);) nap(&naps);
-  int r = 0;
-  if (__builtin_expect(atomic_load_explicit(&c->abort, memory_order_relaxed), 0)) r = failure_of(c);
-  if (r == 0) r = gccl_op_begin(op);
+  int r = aborted(c) ? failure_of(c) : gccl_op_begin(op);
   if (r == 0) return gccl_drive_begun(op, ticket);
   pass_on(c, ticket);
   return r;
@@ -103,10 +105,10 @@ static int turn(gccl_batch *b, int *moved) {
     b->coll = -1;
     b->left = b->nops;
     *moved = 1;
-    for (int i = 0; i < b->nops; i++)
+    for (int i = 0; i < b->nops && !aborted(c); i++)
       if (b->ops[i].kind != GCCL_DO_COLL) b->ops[i].fold = 0, b->rc = gccl_op_begin(&b->ops[i]);
   }
-  if (atomic_load_explicit(&c->abort, memory_order_relaxed)) {
+  if (aborted(c)) {
     b->rc = failure_of(c);
     b->left = -1;
     pass_on(c, b->ticket);

@@ -81,7 +81,7 @@ int gccl_call_mismatch(const gccl_op *op, int peer);
 /* coll.c: begins op as if it had run up to and including its first signal. */
 int gccl_coll_begin_published(gccl_op *op);
 
-/* Waits until nothing issued on comm is left, or abort, or the deadline; GCCL_DONE, an error, or GCCL_RC_TIMEOUT. */
+/* Waits until nothing that was issued on comm before is left, or the deadline; GCCL_DONE or GCCL_RC_TIMEOUT. */
 int gccl_order_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
 
 /* True if the bytes at ptr can be read and written by every rank of comm; kind and addr as for a record. */

@@ -4,8 +4,8 @@
 
 #include "exec.h"
 
-const char *const gccl_coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all", "gather", "scatter",
-                                       "send/recv"};
+const char *const gccl_coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce",
+                                       "all-to-all", "gather",         "scatter",    "send/recv"};
 const char *const gccl_type_names[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
                                        "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 const char *const gccl_red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
@@ -38,13 +38,14 @@ void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited) {
     break;
   case GCCL_DO_SEND:
   case GCCL_DO_RECV:
-    snprintf(what, sizeof what, "message %llu %s rank %d (%llu %s)", (unsigned long long)op->seq, op->kind == GCCL_DO_SEND ? "to" : "from", op->root,
-             (unsigned long long)op->count, gccl_type_names[op->dtype]);
+    snprintf(what, sizeof what, "message %llu %s rank %d (%llu %s)", (unsigned long long)op->seq, op->kind == GCCL_DO_SEND ? "to" : "from",
+             op->root, (unsigned long long)op->count, gccl_type_names[op->dtype]);
     break;
   default: snprintf(what, sizeof what, "%llu signals of rank %d", (unsigned long long)op->count, op->root);
   }
-  if (on < 0) {
-    snprintf(where, sizeof where, "several ranks");
+  if (on < 0 || c->nranks == 1) {
+    on = -1;
+    snprintf(where, sizeof where, "%s", c->nranks == 1 ? "itself" : "several ranks");
   } else {
     uint64_t p = gccl_load(&gccl_area_of(c, on)->progress);
     unsigned long long done = p >> GCCL_STEP_BITS ? (p >> GCCL_STEP_BITS) - 1 : 0;
@@ -54,7 +55,8 @@ void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited) {
       snprintf(where, sizeof where, "rank %d, which has finished operation %llu", on, done);
   }
   int round = on >= 0 && cycle(c, on, circle, sizeof circle);
-  snprintf(text, sizeof text, "rank %d of %d waits since %llu s for %s, in %s%s%s%s", c->rank, c->nranks, (unsigned long long)(waited / 1000000000ull), where, what,
-           round ? "; ranks wait for each other: " : "", round ? circle : "", round ? ": put the calls into one group" : "");
+  snprintf(text, sizeof text, "rank %d of %d waits since %llu s for %s, in %s%s%s%s", c->rank, c->nranks,
+           (unsigned long long)(waited / 1000000000ull), where, what, round ? "; ranks wait for each other: " : "", round ? circle : "",
+           round ? ": put the calls into one group" : "");
   c->report(c, text);
 }

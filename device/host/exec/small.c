@@ -25,10 +25,10 @@ static int slot_is_free(struct ncclComm *c, uint64_t seq) {
 
 int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   struct ncclComm *c = x->comm;
-  uint64_t seq = c->seq + 1;
+  uint64_t seq = __atomic_load_n(&c->seq, __ATOMIC_RELAXED) + 1; /* until it is this call's turn, only a guess */
   uint32_t esize = (uint32_t)gccl_dtype_size(x->dtype);
   if (atomic_load_explicit(&c->serving, memory_order_acquire) != ticket || c->nranks > SMALL_RANKS ||
-      atomic_load_explicit(&c->abort, memory_order_relaxed) || (c->done_seen + GCCL_RECORDS < seq && !slot_is_free(c, seq)))
+      atomic_load_explicit(&c->abort, memory_order_seq_cst) || (c->done_seen + GCCL_RECORDS < seq && !slot_is_free(c, seq)))
     return gccl_drive_one(x, ticket);
 
   gccl_record *mine = gccl_record_of(c, c->rank, seq);
@@ -72,7 +72,7 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   }
   gccl_reduce_dst dst = {.ptr = x->recv};
   gccl_reduce(c->simd, x->dtype, x->red, &dst, 1, src, c->nranks, x->count, 0);
-  c->seq = seq;
+  __atomic_store_n(&c->seq, seq, __ATOMIC_RELAXED);
   gccl_store(&((gccl_area *)c->self.area)->progress, (seq + 1) << GCCL_STEP_BITS);
   gccl_wake(c);
   atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);

@@ -52,7 +52,7 @@ static void wake_word(gccl_area *a) {
 void gccl_wake_slow(struct ncclComm *comm) {
   for (int q = 0; q < comm->nranks; q++) {
     gccl_area *a = gccl_area_of(comm, q);
-    if (q == comm->rank || !__atomic_load_n(&a->asleep, __ATOMIC_RELAXED)) continue;
+    if (q == comm->rank || !__atomic_load_n(&a->asleep, __ATOMIC_ACQUIRE)) continue; /* asleep_on is stored before it */
     int32_t on = __atomic_load_n(&a->asleep_on, __ATOMIC_RELAXED);
     if (on < 0 || on == comm->rank) wake_word(a);
   }
@@ -94,6 +94,11 @@ void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(
     gccl_late_report(op, on, waited);
   }
   gccl_area *self = (gccl_area *)comm->self.area;
+  if (!self) { /* one rank, which waits for a signal of its own: only an abort ends that */
+    struct timespec t = {0, 1000000};
+    nanosleep(&t, NULL);
+    return;
+  }
   __atomic_store_n(&self->asleep_on, on, __ATOMIC_RELAXED);
   __atomic_store_n(&self->asleep, 1, __ATOMIC_RELEASE);
   atomic_fetch_add(comm->sleepers, 1);

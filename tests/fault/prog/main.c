@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
       {"abort-waiting", fault_abort_waiting, 1}, {"abort-init", fault_abort_init, 0},
       {"abort-recv", fault_abort_recv, 1},       {"descriptors", fault_descriptors, 0},
       {"fork-after", fault_fork_after, 1},       {"fork-before", fault_fork_before, 0},
+      {"abort-alone", fault_abort_alone, 1},     {"abort-busy", fault_abort_busy, 0},
+      {"abort-queued", fault_abort_queued, 1},
       {NULL, NULL, 0},
   };
   return conf_main(argc, argv, suites);

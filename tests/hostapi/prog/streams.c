@@ -109,6 +109,55 @@ static void group_over_streams(struct team* t, cudaStream_t (*s)[2]) {
   }
 }
 
+/* Two communicators on the same two streams in opposite order, in one group: neither may wait behind the other. */
+static void crossed(struct team* t, cudaStream_t (*s)[2]) {
+  enum { N = 50, ROUNDS = 10 };
+  ncclComm_t twin[CONF_MAX_RANKS];
+  int32_t buf[CONF_MAX_RANKS][4][N];
+  EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &twin[i], NULL));
+  for (int k = 0; k < ROUNDS; k++) {
+    OK(t->first, ncclGroupStart());
+    for (int i = 0; i < t->nlocal; i++)
+      for (int m = 0; m < 4; m++) { /* comm on 0 and 1, its twin on 1 and 0 */
+        for (int j = 0; j < N; j++) buf[i][m][j] = m + k;
+        OK(t->first + i, ncclAllReduce(buf[i][m], buf[i][m], N, ncclInt32, ncclSum, m < 2 ? t->comm[i] : twin[i], s[i][m == 1 || m == 2]));
+      }
+    OK(t->first, ncclGroupEnd());
+    for (int i = 0; i < t->nlocal; i++) {
+      OK(t->first + i, gcclStreamSynchronize(s[i][0]));
+      OK(t->first + i, gcclStreamSynchronize(s[i][1]));
+      for (int m = 0; m < 4; m++) TRUE(t->first + i, buf[i][m][0] == (m + k) * t->nranks && buf[i][m][N - 1] == (m + k) * t->nranks);
+    }
+  }
+  team_destroy(t, twin);
+}
+
+/* The caller's own part of a group goes after the work that is on the group's streams already. */
+static void caller_after_stream(struct team* t, cudaStream_t (*s)[2]) {
+  enum { N = 200000 };
+  ncclComm_t twin[CONF_MAX_RANKS];
+  int32_t* buf[CONF_MAX_RANKS];
+  int32_t other[CONF_MAX_RANKS];
+  EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &twin[i], NULL));
+  for (int i = 0; i < t->nlocal; i++) {
+    buf[i] = malloc(sizeof(int32_t) * N);
+    for (int j = 0; j < N; j++) buf[i][j] = 1;
+  }
+  EACH(t, "ncclAllReduce", ncclAllReduce(buf[i], buf[i], N, ncclInt32, ncclSum, t->comm[i], s[i][0]));
+  OK(t->first, ncclGroupStart());
+  for (int i = 0; i < t->nlocal; i++) { /* reads what the other communicator writes on the stream */
+    OK(t->first + i, ncclAllReduce(buf[i], buf[i], N, ncclInt32, ncclMax, twin[i], NULL));
+    OK(t->first + i, ncclAllReduce(&t->first, &other[i], 1, ncclInt32, ncclMax, twin[i], s[i][0]));
+  }
+  OK(t->first, ncclGroupEnd());
+  for (int i = 0; i < t->nlocal; i++) {
+    TRUE(t->first + i, buf[i][0] == t->nranks && buf[i][N - 1] == t->nranks);
+    OK(t->first + i, gcclStreamSynchronize(s[i][0]));
+    free(buf[i]);
+  }
+  team_destroy(t, twin);
+}
+
 void suite_streams(struct team* t) {
   cudaStream_t s[CONF_MAX_RANKS][2];
   for (int i = 0; i < t->nlocal; i++)
@@ -116,6 +165,8 @@ void suite_streams(struct team* t) {
       if (!OK(t->first + i, gcclStreamCreate(&s[i][k]))) return;
   chain(t, s);
   group_over_streams(t, s);
+  crossed(t, s);
+  caller_after_stream(t, s);
   asynchronous(t, s);
   destroy_with_work(t);
   misuse(t);
