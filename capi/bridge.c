@@ -5,7 +5,7 @@
 void gccl_bridge_fill(gccl_core_api *core) {
   core->get_unique_id = gcclgo_get_unique_id;
   core->comm_get_unique_id = gcclgo_comm_get_unique_id;
-  core->config_resolve = (int32_t (*)(gccl_config *, const struct ncclComm *, char *))gcclgo_config_resolve;
+  core->config_resolve = (int32_t(*)(gccl_config *, const struct ncclComm *, char *))gcclgo_config_resolve;
   core->run = gcclgo_run;
   core->plan = gcclgo_plan;
   core->mem_alloc = gcclgo_mem_alloc;
@@ -14,7 +14,7 @@ void gccl_bridge_fill(gccl_core_api *core) {
   core->mem_stats = gcclgo_mem_stats;
   core->stats_bytes = gcclgo_stats_bytes;
   core->estimate = gcclgo_estimate;
-  core->param_find = (int32_t (*)(const char *, int32_t *, char *))gcclgo_param_find;
+  core->param_find = (int32_t(*)(const char *, int32_t *, char *))gcclgo_param_find;
   core->param_get = gcclgo_param_get;
   core->param_key = gcclgo_param_key;
   core->param_dump = gcclgo_param_dump;

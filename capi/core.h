@@ -20,38 +20,46 @@ typedef struct {
   int32_t cta_policy, nvls_ctas, nchannels_per_net_peer, nvlink_centric_sched;
   int32_t graph_usage_mode, num_rma_ctx, max_p2p_peers, graph_stream_ordering;
   char net_name[64], comm_name[128];
-  int32_t device_kind;           /* gcclDeviceKind_t of the calling thread */
-  char simd[8];                  /* from the core: name of the kernel set to use; empty for the best */
+  int32_t device_kind; /* gcclDeviceKind_t of the calling thread */
+  char simd[8];        /* from the core: name of the kernel set to use; empty for the best */
   int32_t pad;
 } gccl_config;
 
 enum gccl_job_kind {
-  GCCL_JOB_INIT, GCCL_JOB_SPLIT, GCCL_JOB_SHRINK, GCCL_JOB_GROW,
-  GCCL_JOB_FINALIZE, GCCL_JOB_DESTROY, GCCL_JOB_ABORT, GCCL_JOB_REVOKE,
-  GCCL_JOB_WINDOW, GCCL_JOB_SUSPEND, GCCL_JOB_RESUME
+  GCCL_JOB_INIT,
+  GCCL_JOB_SPLIT,
+  GCCL_JOB_SHRINK,
+  GCCL_JOB_GROW,
+  GCCL_JOB_FINALIZE,
+  GCCL_JOB_DESTROY,
+  GCCL_JOB_ABORT,
+  GCCL_JOB_REVOKE,
+  GCCL_JOB_WINDOW,
+  GCCL_JOB_SUSPEND,
+  GCCL_JOB_RESUME
 };
 
 /* One unit of slow work. The front owns the job and everything it points to until run returns, or, for a job that
  * goes on in the background, until the core calls done. */
 typedef struct gccl_job {
   int32_t kind;
-  int32_t rc;                    /* out: ncclResult_t */
-  struct ncclComm *comm;         /* the communicator worked on: INIT, SPLIT, SHRINK, GROW fill this fresh one (state
+  int32_t rc;              /* out: ncclResult_t */
+  struct ncclComm *comm;   /* the communicator worked on: INIT, SPLIT, SHRINK, GROW fill this fresh one (state
                                     GCCL_COMM_INIT); NULL only for a split with no colour */
-  struct ncclComm *parent;       /* SPLIT, SHRINK, GROW by a member; NULL otherwise */
-  gccl_config config;            /* resolved: INIT, SPLIT, SHRINK, GROW */
-  int32_t nranks, rank;          /* INIT, GROW */
+  struct ncclComm *parent; /* SPLIT, SHRINK, GROW by a member; NULL otherwise */
+  gccl_config config;      /* resolved: INIT, SPLIT, SHRINK, GROW */
+  int32_t nranks, rank;    /* INIT, GROW */
   int32_t nids;
-  int32_t color, key;            /* SPLIT */
-  int32_t flags;                 /* SHRINK, REVOKE, SUSPEND, WINDOW */
+  int32_t color, key; /* SPLIT */
+  int32_t flags;      /* SHRINK, REVOKE, SUSPEND, WINDOW */
   int32_t nexclude;
   int32_t pad;
-  const unsigned char *ids;      /* nids × 128 bytes; NULL in GROW when a member passes none */
-  const int32_t *exclude;        /* SHRINK */
-  void *buff;                    /* WINDOW */
-  uint64_t size;                 /* WINDOW */
-  void **out;                    /* WINDOW: receives gccl_window* (or NULL); SPLIT, SHRINK, GROW: receives comm when complete */
-  char text[GCCL_TEXT];          /* out: what went wrong; empty on success */
+  const unsigned char *ids; /* nids × 128 bytes; NULL in GROW when a member passes none */
+  const int32_t *exclude;   /* SHRINK */
+  void *buff;               /* WINDOW */
+  uint64_t size;            /* WINDOW */
+  void **out;               /* WINDOW: receives gccl_window* (or NULL); SPLIT, SHRINK, GROW: receives comm when complete */
+  char text[GCCL_TEXT];     /* out: what went wrong; empty on success */
 } gccl_job;
 
 /* What the front gives to the core. */
@@ -64,8 +72,8 @@ typedef struct {
   int32_t (*quiesce)(struct ncclComm *comm, uint64_t timeout_ns);
   /* The communicator is gone: the front recycles its slot. */
   void (*retire)(struct ncclComm *comm);
-  const char *path;              /* of libgccl.so */
-  const char *simd;              /* kernel sets that this CPU runs, best first, with commas */
+  const char *path; /* of libgccl.so */
+  const char *simd; /* kernel sets that this CPU runs, best first, with commas */
 } gccl_front_api;
 
 /* What the core offers to the front. Every function returns an ncclResult_t and writes a text of at most GCCL_TEXT
@@ -93,8 +101,8 @@ typedef struct {
   int32_t (*param_get)(int32_t index, int32_t *type, int64_t *integer, char *value, int32_t max, int32_t *len, char *text);
   int32_t (*param_key)(int32_t index, char *key, int32_t max, int32_t *count); /* index from 0; count of all */
   int32_t (*param_dump)(char *out, int64_t max, int64_t *len);
-  void (*log_reset)(void);                                     /* ncclResetDebugInit */
-  void (*log)(int32_t level, int32_t rank, const char *text);  /* level: ncclDebugLogLevel */
+  void (*log_reset)(void);                                    /* ncclResetDebugInit */
+  void (*log)(int32_t level, int32_t rank, const char *text); /* level: ncclDebugLogLevel */
 } gccl_core_api;
 
 /* The core's only exported symbol besides the Go runtime's needs. */

@@ -16,8 +16,10 @@ static ncclResult_t check_rank(const struct ncclComm *c, int rank, const char *w
 /* Overflow is found before any byte is touched. times: how many counts the largest buffer holds. */
 static ncclResult_t check_size(const struct ncclComm *c, size_t count, int type, int times, const char *call) {
   size_t bytes;
-  if (__builtin_mul_overflow(count, gccl_dtype_size(type), &bytes) || __builtin_mul_overflow(bytes, (size_t)times, &bytes) || bytes > SIZE_MAX / 4)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d: count %zu × %zu bytes × %d overflows", call, c->rank, count, gccl_dtype_size(type), times);
+  if (__builtin_mul_overflow(count, gccl_dtype_size(type), &bytes) || __builtin_mul_overflow(bytes, (size_t)times, &bytes) ||
+      bytes > SIZE_MAX / 4)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: count %zu × %zu bytes × %d overflows", call, c->rank, count, gccl_dtype_size(type),
+                     times);
   return ncclSuccess;
 }
 
@@ -67,19 +69,22 @@ typedef struct {
 } shape;
 
 static const shape shapes[] = {
-    [GCCL_ALL_REDUCE] = {GCCL_ALL_REDUCE, 1, 0, 0, 0},      [GCCL_REDUCE_SCATTER] = {GCCL_REDUCE_SCATTER, 1, 0, 1, 0},
-    [GCCL_ALL_GATHER] = {GCCL_ALL_GATHER, 0, 0, 0, 1},      [GCCL_BROADCAST] = {GCCL_BROADCAST, 0, 1, 0, 0},
-    [GCCL_REDUCE] = {GCCL_REDUCE, 1, 1, 0, 0},              [GCCL_ALL_TO_ALL] = {GCCL_ALL_TO_ALL, 0, 0, 1, 1},
-    [GCCL_GATHER] = {GCCL_GATHER, 0, 1, 0, 1},              [GCCL_SCATTER] = {GCCL_SCATTER, 0, 1, 1, 0},
+    [GCCL_ALL_REDUCE] = {GCCL_ALL_REDUCE, 1, 0, 0, 0}, [GCCL_REDUCE_SCATTER] = {GCCL_REDUCE_SCATTER, 1, 0, 1, 0},
+    [GCCL_ALL_GATHER] = {GCCL_ALL_GATHER, 0, 0, 0, 1}, [GCCL_BROADCAST] = {GCCL_BROADCAST, 0, 1, 0, 0},
+    [GCCL_REDUCE] = {GCCL_REDUCE, 1, 1, 0, 0},         [GCCL_ALL_TO_ALL] = {GCCL_ALL_TO_ALL, 0, 0, 1, 1},
+    [GCCL_GATHER] = {GCCL_GATHER, 0, 1, 0, 1},         [GCCL_SCATTER] = {GCCL_SCATTER, 0, 1, 1, 0},
 };
 
 /* The fused path: an all-reduce of a few bytes on the calling thread. Returns ncclInProgress where it does not apply. */
-static inline ncclResult_t small(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, ncclComm_t c, cudaStream_t stream) {
-  if (count == 0 || count > GCCL_SMALL_BYTES || (unsigned)type >= ncclNumTypes || (unsigned)red > ncclMin || (uintptr_t)stream > 2 || !send || !recv)
+static inline ncclResult_t small(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, ncclComm_t c,
+                                 cudaStream_t stream) {
+  if (count == 0 || count > GCCL_SMALL_BYTES || (unsigned)type >= ncclNumTypes || (unsigned)red > ncclMin || (uintptr_t)stream > 2 ||
+      !send || !recv)
     return ncclInProgress;
   const gccl_lowered *plan = atomic_load_explicit(&c->small, memory_order_acquire);
   uint64_t bytes = count * gccl_dtype_size((int)type);
-  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check || (gccl_thread_self && gccl_thread_self->depth))
+  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check ||
+      (gccl_thread_self && gccl_thread_self->depth))
     return ncclInProgress;
   gccl_op op;
   op.comm = c;
@@ -134,14 +139,15 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   return gccl_submit(&op, stream, call);
 }
 
-GCCL_API(ncclResult_t, ncclAllReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-         cudaStream_t stream) {
+GCCL_API(ncclResult_t, ncclAllReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+         ncclComm_t comm, cudaStream_t stream) {
   return gccl_group_note(collective(GCCL_ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0, comm, stream, "ncclAllReduce"));
 }
 
 GCCL_API(ncclResult_t, ncclReduceScatter, const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
          ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream, "ncclReduceScatter"));
+  return gccl_group_note(
+      collective(GCCL_REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream, "ncclReduceScatter"));
 }
 
 GCCL_API(ncclResult_t, ncclAllGather, const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
@@ -149,8 +155,8 @@ GCCL_API(ncclResult_t, ncclAllGather, const void *sendbuff, void *recvbuff, size
   return gccl_group_note(collective(GCCL_ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, ncclSum, 0, comm, stream, "ncclAllGather"));
 }
 
-GCCL_API(ncclResult_t, ncclBroadcast, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-         cudaStream_t stream) {
+GCCL_API(ncclResult_t, ncclBroadcast, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
+         ncclComm_t comm, cudaStream_t stream) {
   return gccl_group_note(collective(GCCL_BROADCAST, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclBroadcast"));
 }
 
@@ -178,8 +184,8 @@ GCCL_API(ncclResult_t, ncclScatter, const void *sendbuff, void *recvbuff, size_t
   return gccl_group_note(collective(GCCL_SCATTER, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclScatter"));
 }
 
-static ncclResult_t message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c, cudaStream_t stream,
-                            const char *call) {
+static ncclResult_t message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
+                            cudaStream_t stream, const char *call) {
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
   if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess || (rc = check_type(c, type, call)) != ncclSuccess ||
@@ -199,7 +205,8 @@ static ncclResult_t message(int kind, const void *send, void *recv, size_t count
   return gccl_submit(&op, stream, call);
 }
 
-GCCL_API(ncclResult_t, ncclSend, const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {
+GCCL_API(ncclResult_t, ncclSend, const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+         cudaStream_t stream) {
   return gccl_group_note(message(GCCL_DO_SEND, sendbuff, NULL, count, datatype, peer, comm, stream, "ncclSend"));
 }
 
@@ -215,13 +222,14 @@ static gccl_window *own_window(const struct ncclComm *c, ncclWindow_t w) {
   return NULL;
 }
 
-static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data, int sig,
-                             int ctx, unsigned flags, ncclComm_t c, cudaStream_t stream, const char *call) {
+static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data,
+                             int sig, int ctx, unsigned flags, ncclComm_t c, cudaStream_t stream, const char *call) {
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
   if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess) return rc;
   if (c->no_onesided)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d: one-sided operations are switched off: numRmaCtx (NCCL_NUM_RMA_CTX) is 0", call, c->rank);
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: one-sided operations are switched off: numRmaCtx (NCCL_NUM_RMA_CTX) is 0", call,
+                     c->rank);
   if (sig != 0 || ctx != 0 || flags != 0)
     return gccl_fail(ncclInvalidArgument, "%s: rank %d: sigIdx %d, ctx %d and flags 0x%x must be 0", call, c->rank, sig, ctx, flags);
   gccl_op op;
@@ -233,20 +241,22 @@ static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t typ
   if (data) {
     if ((rc = check_type(c, type, call)) != ncclSuccess || (rc = check_size(c, count, (int)type, 1, call)) != ncclSuccess) return rc;
     gccl_window *w = own_window(c, win);
-    if (!w) return gccl_fail(ncclInvalidArgument, "%s: rank %d: peerWin %p is not a window of this communicator", call, c->rank, (void *)win);
+    if (!w)
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: peerWin %p is not a window of this communicator", call, c->rank, (void *)win);
     if ((rc = check_buffer(c, local, "localbuff", call)) != ncclSuccess) return rc;
     size_t bytes = count * gccl_dtype_size((int)type);
     if (offset > w->peer_size[peer] || bytes > w->peer_size[peer] - offset)
-      return gccl_fail(ncclInvalidArgument, "%s: rank %d: %zu bytes at offset %zu end past rank %d's window of %llu bytes", call, c->rank, bytes, offset,
-                       peer, (unsigned long long)w->peer_size[peer]);
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: %zu bytes at offset %zu end past rank %d's window of %llu bytes", call, c->rank,
+                       bytes, offset, peer, (unsigned long long)w->peer_size[peer]);
     int inside = 0;
     for (unsigned i = 0; i < sizeof c->windows / sizeof *c->windows; i++) {
       const gccl_window *m = atomic_load_explicit(&c->windows[i], memory_order_acquire);
       inside |= m && (const char *)local >= m->user && (const char *)local + bytes <= m->user + m->size;
     }
     if (!inside)
-      return gccl_fail(ncclInvalidArgument, "%s: rank %d: localbuff %p is in no window of this communicator: register it with ncclCommWindowRegister",
-                       call, c->rank, local);
+      return gccl_fail(ncclInvalidArgument,
+                       "%s: rank %d: localbuff %p is in no window of this communicator: register it with ncclCommWindowRegister", call,
+                       c->rank, local);
     op.dtype = (uint8_t)type;
     op.send = local;
     op.count = count;
@@ -273,8 +283,8 @@ static ncclResult_t wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t
   if (n <= 0 || !d) return gccl_fail(ncclInvalidArgument, "%s: rank %d: needs at least one descriptor (nDesc %d)", call, c->rank, n);
   for (int i = 0; i < n; i++) {
     if (d[i].opCnt <= 0 || d[i].sigIdx != 0 || d[i].ctx != 0)
-      return gccl_fail(ncclInvalidArgument, "%s: rank %d: descriptor %d: opCnt %d must be positive, sigIdx %d and ctx %d must be 0", call, c->rank, i,
-                       d[i].opCnt, d[i].sigIdx, d[i].ctx);
+      return gccl_fail(ncclInvalidArgument, "%s: rank %d: descriptor %d: opCnt %d must be positive, sigIdx %d and ctx %d must be 0", call,
+                       c->rank, i, d[i].opCnt, d[i].sigIdx, d[i].ctx);
     if ((rc = check_rank(c, d[i].peer, "peer", call)) != ncclSuccess) return rc;
   }
   for (int i = 0; i < n; i++) {

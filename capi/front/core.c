@@ -74,7 +74,8 @@ ncclResult_t gccl_core_open(const char *call) {
   if (__builtin_expect(gccl_forked, 0))
     return gccl_fail(ncclInvalidUsage,
                      "%s: this process was forked from one that had used GCCL already; its threads did not survive the fork: "
-                     "fork before the first call, or start the child with exec", call);
+                     "fork before the first call, or start the child with exec",
+                     call);
   if (gccl_core_ready()) return ncclSuccess;
   ncclResult_t rc = ncclSuccess;
   pthread_mutex_lock(&lock);
@@ -113,7 +114,8 @@ GCCL_API(ncclResult_t, ncclGetVersion, int *version) {
 
 GCCL_API(const char *, ncclGetErrorString, ncclResult_t result) {
   switch ((int)result) {
-#define CASE(name, code, text) case code: return text;
+#define CASE(name, code, text) \
+  case code: return text;
     GCCL_RESULTS(CASE)
 #undef CASE
   default: return GCCL_RESULT_UNKNOWN_TEXT;

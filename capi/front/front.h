@@ -15,9 +15,9 @@
 #include "../core.h"
 
 /* A public function: pncclX is the code, ncclX a weak alias of it, so that tools may interpose ncclX. */
-#define GCCL_API(ret, name, ...)                                                                      \
-  __attribute__((visibility("default"))) ret p##name(__VA_ARGS__);                                    \
-  __attribute__((visibility("default"), weak, alias("p" #name))) ret name(__VA_ARGS__);               \
+#define GCCL_API(ret, name, ...)                                                        \
+  __attribute__((visibility("default"))) ret p##name(__VA_ARGS__);                      \
+  __attribute__((visibility("default"), weak, alias("p" #name))) ret name(__VA_ARGS__); \
   ret p##name(__VA_ARGS__)
 #define GCCL_OWN_API __attribute__((visibility("default")))
 
@@ -37,7 +37,7 @@ const char *gccl_library_path(void);
 typedef struct {
   gccl_op *op;
   int nops, capops;
-  cudaStream_t *stream;          /* of op[i] */
+  cudaStream_t *stream; /* of op[i] */
   gccl_job *job;
   int njobs, capjobs;
 } gccl_group;
@@ -45,14 +45,14 @@ typedef struct {
 typedef struct {
   int depth;
   int device_kind;
-  ncclResult_t error;            /* last error of a call inside the open group */
+  ncclResult_t error; /* last error of a call inside the open group */
   gccl_group group;
   char last[1024];
-  char seen[1024];               /* the process's last error, as handed out to this thread */
+  char seen[1024];                /* the process's last error, as handed out to this thread */
   struct gccl_param_texts *param; /* texts handed out by ncclParam* */
 } gccl_thread;
 
-gccl_thread *gccl_thread_get(void);    /* NULL only when out of memory */
+gccl_thread *gccl_thread_get(void); /* NULL only when out of memory */
 extern __thread gccl_thread *gccl_thread_self __attribute__((tls_model("initial-exec")));
 const char *gccl_last_error(void);
 
@@ -72,13 +72,13 @@ ncclResult_t gccl_config_read(gccl_config *out, const ncclConfig_t *in, const ch
 
 /* --- stream.c: host streams --- */
 typedef struct gccl_stream gccl_stream;
-typedef struct gccl_task gccl_task;    /* a launch: batches and their operations in one block */
+typedef struct gccl_task gccl_task; /* a launch: batches and their operations in one block */
 struct gccl_task {
   gccl_task *next;
   int nbatches;
   gccl_batch *batches;
   gccl_op *ops;
-  struct gccl_rendezvous *before, *after;   /* several streams of one group: see launch.c */
+  struct gccl_rendezvous *before, *after; /* several streams of one group: see launch.c */
 };
 /* NULL, the legacy and the per-thread stream mean the caller itself: *out = NULL. */
 ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char *call);
@@ -99,8 +99,8 @@ ncclResult_t gccl_group_note(ncclResult_t rc); /* remembers an error of a call i
 ncclResult_t gccl_jobs_run(gccl_job *jobs, int n, const char *call);
 /* Frees what a thread that ends has collected in a group that it left open. */
 void gccl_group_forget(gccl_group *);
-void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie);   /* a background run has ended: for the core */
-void gccl_job_free(gccl_job *);                                /* what the job points to */
+void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie); /* a background run has ended: for the core */
+void gccl_job_free(gccl_job *);                              /* what the job points to */
 int gccl_job_makes_comm(const gccl_job *);
 int gccl_job_blocking(const gccl_job *);
 
@@ -109,7 +109,7 @@ int gccl_job_blocking(const gccl_job *);
 ncclResult_t gccl_operation_failed(const struct ncclComm *comm, int rc, const char *call);
 ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
 ncclResult_t gccl_launch_group(gccl_group *g, const char *call);
-void gccl_task_run(gccl_task *);       /* runs and frees */
+void gccl_task_run(gccl_task *); /* runs and frees */
 
 /* --- mem.c --- */
 void gccl_registrations_drop(const struct ncclComm *comm);

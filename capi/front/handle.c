@@ -15,7 +15,7 @@ enum { PAGE = 4096, SLOT = (sizeof(struct ncclComm) + PAGE - 1) / PAGE * PAGE, S
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(char *) slab;
-static int used;                  /* slots handed out at least once */
+static int used;                      /* slots handed out at least once */
 static int ring[SLOTS], head, parked; /* retired slots, oldest first */
 
 static char *slab_make(void) {

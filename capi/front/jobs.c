@@ -67,7 +67,8 @@ ncclResult_t gccl_jobs_run(gccl_job *jobs, int n, const char *call) {
       gccl_job_free(&jobs[i]);
     }
     free(jobs);
-    return gccl_fail(ncclInvalidArgument, "%s: %d of %d communicators of the group are nonblocking: use one mode in a group", call, nonblocking, n);
+    return gccl_fail(ncclInvalidArgument, "%s: %d of %d communicators of the group are nonblocking: use one mode in a group", call,
+                     nonblocking, n);
   }
   if (nonblocking) {
     for (int i = 0; i < n; i++) {
@@ -90,4 +91,3 @@ ncclResult_t gccl_jobs_run(gccl_job *jobs, int n, const char *call) {
   free(jobs);
   return rc;
 }
-

@@ -123,8 +123,10 @@ ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call)
   ncclResult_t rc = effective(c, stream, &s, call);
   if (rc != ncclSuccess) return rc;
   if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank)
-    return gccl_fail(ncclInvalidUsage, "%s: rank %d sends to or receives from itself outside a group: put ncclSend and ncclRecv into one "
-                                       "ncclGroupStart/ncclGroupEnd", call, c->rank);
+    return gccl_fail(ncclInvalidUsage,
+                     "%s: rank %d sends to or receives from itself outside a group: put ncclSend and ncclRecv into one "
+                     "ncclGroupStart/ncclGroupEnd",
+                     call, c->rank);
   if (!s) {
     int r = gccl_drive_one(op, gccl_order_take(c));
     return r ? gccl_operation_failed(c, r, call) : ncclSuccess;
@@ -146,12 +148,14 @@ static int finish_self_messages(gccl_op *ops, int n, const char *call, ncclResul
     if ((a->kind != GCCL_DO_SEND && a->kind != GCCL_DO_RECV) || a->root != a->comm->rank) continue;
     gccl_op *b = NULL;
     for (int k = i + 1; k < n && !b; k++)
-      if (ops[k].comm == a->comm && ops[k].root == a->root && ops[k].kind + a->kind == GCCL_DO_SEND + GCCL_DO_RECV && ops[k].kind != a->kind)
+      if (ops[k].comm == a->comm && ops[k].root == a->root && ops[k].kind + a->kind == GCCL_DO_SEND + GCCL_DO_RECV &&
+          ops[k].kind != a->kind)
         b = &ops[k];
     if (!b || b->count != a->count || b->dtype != a->dtype) {
       const struct ncclComm *c = a->comm;
-      *rc = b ? gccl_fail(ncclInvalidUsage, "%s: rank %d sends itself %llu elements and receives %llu: count and type must be equal", call, c->rank,
-                          (unsigned long long)(a->kind == GCCL_DO_SEND ? a : b)->count, (unsigned long long)(a->kind == GCCL_DO_SEND ? b : a)->count)
+      *rc = b ? gccl_fail(ncclInvalidUsage, "%s: rank %d sends itself %llu elements and receives %llu: count and type must be equal", call,
+                          c->rank, (unsigned long long)(a->kind == GCCL_DO_SEND ? a : b)->count,
+                          (unsigned long long)(a->kind == GCCL_DO_SEND ? b : a)->count)
               : gccl_fail(ncclInvalidUsage, "%s: rank %d %s itself without the matching call in the same group", call, c->rank,
                           a->kind == GCCL_DO_SEND ? "sends to" : "receives from");
       return 0;
@@ -172,11 +176,11 @@ static int finish_self_messages(gccl_op *ops, int n, const char *call, ncclResul
 typedef struct {
   struct ncclComm *comm;
   int nops, launch;
-  gccl_op *next;                 /* where its next operation goes in the launch */
+  gccl_op *next; /* where its next operation goes in the launch */
 } member;
 
 typedef struct {
-  gccl_stream *stream;           /* NULL: the calling thread */
+  gccl_stream *stream; /* NULL: the calling thread */
   int members, nops;
   gccl_task *task;
 } launch;
@@ -184,7 +188,7 @@ typedef struct {
 typedef struct {
   member *member;
   launch *launch;
-  int *of;                       /* of[i]: the member of operation i */
+  int *of; /* of[i]: the member of operation i */
   int nmembers, nlaunches;
 } sorted;
 

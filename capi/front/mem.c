@@ -113,7 +113,8 @@ static ncclResult_t window_register(ncclComm_t comm, void *buff, size_t size, nc
   if (rc != ncclSuccess) return rc;
   if (!win) return gccl_fail(ncclInvalidArgument, "%s: rank %d: win is NULL", call, comm->rank);
   *win = NULL;
-  if (!buff || size == 0) return gccl_fail(ncclInvalidArgument, "%s: rank %d: buff %p of %zu bytes is no buffer", call, comm->rank, buff, size);
+  if (!buff || size == 0)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: buff %p of %zu bytes is no buffer", call, comm->rank, buff, size);
   gccl_job j;
   memset(&j, 0, sizeof j);
   j.kind = GCCL_JOB_WINDOW;

@@ -23,9 +23,12 @@ ncclResult_t gccl_redop_apply(struct ncclComm *c, ncclRedOp_t op, ncclDataType_t
     return ncclSuccess;
   }
   gccl_user_op *u = find(c, (int)op);
-  if (!u) return gccl_fail(ncclInvalidArgument, "%s: rank %d: op %d is neither built in nor a live operator of this communicator", call, c->rank, (int)op);
+  if (!u)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: op %d is neither built in nor a live operator of this communicator", call, c->rank,
+                     (int)op);
   if (u->dtype != (int)type)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d: op %d was made for data type %d and is used with %d", call, c->rank, (int)op, u->dtype, (int)type);
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: op %d was made for data type %d and is used with %d", call, c->rank, (int)op,
+                     u->dtype, (int)type);
   o->red = GCCL_RED_USER;
   o->scale.u64 = u->scalar;
   o->device_scalar = u->device != NULL;
@@ -39,7 +42,8 @@ GCCL_API(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t *op, void *scalar, 
   ncclResult_t rc = gccl_comm_check(comm, call);
   if (rc != ncclSuccess) return rc;
   if (!op || !scalar) return gccl_fail(ncclInvalidArgument, "%s: rank %d: %s is NULL", call, comm->rank, op ? "scalar" : "op");
-  if ((unsigned)type >= ncclNumTypes) return gccl_fail(ncclInvalidArgument, "%s: rank %d: data type %d is unknown", call, comm->rank, (int)type);
+  if ((unsigned)type >= ncclNumTypes)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: data type %d is unknown", call, comm->rank, (int)type);
   if (residence != ncclScalarDevice && residence != ncclScalarHostImmediate)
     return gccl_fail(ncclInvalidArgument, "%s: rank %d: residence %d is unknown", call, comm->rank, (int)residence);
   for (int i = 0; i < SLOTS; i++) {
@@ -60,7 +64,9 @@ GCCL_API(ncclResult_t, ncclRedOpDestroy, ncclRedOp_t op, ncclComm_t comm) {
   ncclResult_t rc = gccl_handle_check(comm, "ncclRedOpDestroy");
   if (rc != ncclSuccess) return rc;
   gccl_user_op *u = find(comm, (int)op);
-  if (!u) return gccl_fail(ncclInvalidArgument, "ncclRedOpDestroy: rank %d: op %d is not a live user operator of this communicator", comm->rank, (int)op);
+  if (!u)
+    return gccl_fail(ncclInvalidArgument, "ncclRedOpDestroy: rank %d: op %d is not a live user operator of this communicator", comm->rank,
+                     (int)op);
   __atomic_store_n(&u->handle, 0, __ATOMIC_RELEASE);
   return ncclSuccess;
 }

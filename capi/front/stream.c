@@ -6,7 +6,7 @@
 
 struct gccl_stream {
   uint64_t magic;
-  gccl_stream *next;             /* in the list of live streams */
+  gccl_stream *next; /* in the list of live streams */
   pthread_mutex_t lock;
   pthread_cond_t work, idle;
   gccl_task *first, **last;
@@ -97,8 +97,8 @@ ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char
   int ok = listed(s);
   pthread_mutex_unlock(&list_lock);
   if (!ok)
-    return gccl_fail(ncclInvalidArgument,
-                     "%s: stream %p is not a live host stream: in host mode pass NULL or a stream of gcclStreamCreate", call, (void *)stream);
+    return gccl_fail(ncclInvalidArgument, "%s: stream %p is not a live host stream: in host mode pass NULL or a stream of gcclStreamCreate",
+                     call, (void *)stream);
   *out = s;
   return ncclSuccess;
 }

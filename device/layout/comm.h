@@ -16,20 +16,20 @@
 #define GCCL_COMM_VERSION 1u
 
 enum gccl_comm_state {
-  GCCL_COMM_FREE = 0,       /* slot of the handle slab without a communicator */
-  GCCL_COMM_INIT = 1,       /* handed out, init still running (nonblocking) */
+  GCCL_COMM_FREE = 0, /* slot of the handle slab without a communicator */
+  GCCL_COMM_INIT = 1, /* handed out, init still running (nonblocking) */
   GCCL_COMM_READY = 2,
-  GCCL_COMM_FAILED = 3,     /* init failed: may only be aborted or destroyed */
+  GCCL_COMM_FAILED = 3, /* init failed: may only be aborted or destroyed */
   GCCL_COMM_FINALIZED = 4,
   GCCL_COMM_REVOKED = 5,
-  GCCL_COMM_DEAD = 6        /* destroyed or aborted: recognisable until the slot is used again */
+  GCCL_COMM_DEAD = 6 /* destroyed or aborted: recognisable until the slot is used again */
 };
 
 /* A peer as this process reaches it. */
 typedef struct {
-  char *area;                    /* its gccl_area, mapped here */
-  char *arena;                   /* base of its process's arena, mapped here; GCCL_BUF_ARENA offsets count from it */
-  uint8_t same_process;          /* GCCL_BUF_LOCAL addresses are valid here */
+  char *area;           /* its gccl_area, mapped here */
+  char *arena;          /* base of its process's arena, mapped here; GCCL_BUF_ARENA offsets count from it */
+  uint8_t same_process; /* GCCL_BUF_LOCAL addresses are valid here */
   uint8_t pad[7];
 } gccl_peer;
 
@@ -37,22 +37,22 @@ typedef struct {
 typedef struct gccl_window {
   uint64_t magic;
   struct ncclComm *comm;
-  char *user;                    /* the caller's pointer */
+  char *user; /* the caller's pointer */
   uint64_t size;
-  uint64_t arena_offset;         /* of user */
+  uint64_t arena_offset; /* of user */
   int32_t flags, id;
-  uint64_t *peer_offset;         /* nranks: arena offset of the window at each rank */
-  uint64_t *peer_size;           /* nranks */
-  char *flat;                    /* this window's place in the team's flat range: rank p at flat + p·stride */
+  uint64_t *peer_offset; /* nranks: arena offset of the window at each rank */
+  uint64_t *peer_size;   /* nranks */
+  char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride */
   uint64_t stride;
 } gccl_window;
 
 /* A user's reduction operator (ncclRedOpCreatePreMulSum). */
 typedef struct {
-  int32_t handle;                /* ncclRedOp_t; 0 = free slot */
+  int32_t handle; /* ncclRedOp_t; 0 = free slot */
   int32_t dtype;
-  uint64_t scalar;               /* gccl_scalar bits of the accumulator type, for host-immediate */
-  const void *device;            /* read when the collective runs, for device residence; NULL otherwise */
+  uint64_t scalar;    /* gccl_scalar bits of the accumulator type, for host-immediate */
+  const void *device; /* read when the collective runs, for device residence; NULL otherwise */
 } gccl_user_op;
 
 /* What the tuner decided: count class k is used up to limit[k] bytes (whole buffer of a split collective, one part
@@ -60,7 +60,7 @@ typedef struct {
 enum { GCCL_CLASSES = 4 };
 
 typedef struct {
-  _Atomic(uint64_t) key;         /* 0 = empty; gccl_table_key */
+  _Atomic(uint64_t) key; /* 0 = empty; gccl_table_key */
   _Atomic(const gccl_lowered *) plan;
 } gccl_table_entry;
 
@@ -68,7 +68,7 @@ typedef struct {
  * more than half full; blocks that were in use stay until the communicator goes, because a reader may still look at one. */
 typedef struct gccl_table {
   struct gccl_table *older;
-  uint32_t mask, used;           /* size - 1, size a power of two; used is the core's */
+  uint32_t mask, used; /* size - 1, size a power of two; used is the core's */
   gccl_table_entry entry[];
 } gccl_table;
 
@@ -88,34 +88,34 @@ static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 
 struct ncclComm {
   uint64_t magic;
   uint32_t version;
-  _Atomic(uint32_t) state;       /* enum gccl_comm_state */
-  uint64_t core;                 /* the core's handle of this communicator (table index and generation) */
+  _Atomic(uint32_t) state; /* enum gccl_comm_state */
+  uint64_t core;           /* the core's handle of this communicator (table index and generation) */
   int32_t rank, nranks, device;
   uint8_t blocking;
-  uint8_t check;                 /* look at the buffers of each collective */
-  uint8_t no_onesided;           /* numRmaCtx is 0 */
-  uint8_t one_process;           /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
+  uint8_t check;       /* look at the buffers of each collective */
+  uint8_t no_onesided; /* numRmaCtx is 0 */
+  uint8_t one_process; /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */
-  _Atomic(uint32_t) abort;       /* non-zero ends every wait of this communicator in this process */
-  _Atomic(int32_t) error;        /* ncclResult_t latched: the cause */
-  _Atomic(int32_t) async;        /* what ncclCommGetAsyncError answers: success, in progress, or error */
-  char cause[512];               /* text of the latched error; written before error is set */
+  _Atomic(uint32_t) abort; /* non-zero ends every wait of this communicator in this process */
+  _Atomic(int32_t) error;  /* ncclResult_t latched: the cause */
+  _Atomic(int32_t) async;  /* what ncclCommGetAsyncError answers: success, in progress, or error */
+  char cause[512];         /* text of the latched error; written before error is set */
 
   /* Issue order: a call takes next, runs when serving equals it, then advances serving. Beside abort, in the head that
    * stays when a communicator is retired: a call that comes too late still gets its turn and finds the abort word. */
   _Atomic(uint64_t) next, serving;
 
   gccl_geometry geo;
-  gccl_peer *peers;              /* nranks */
-  gccl_peer self;                /* this rank */
-  _Atomic(uint32_t) *sleepers;   /* in rank 0's area; NULL with one rank */
-  char *arena;                   /* of this process */
-  uint64_t arena_size;           /* reserved range: [arena, arena + arena_size) may be in windows */
-  uint32_t spin_ns, yield_ns;    /* wait policy: spin, then yield, then sleep */
-  uint64_t late_ns;              /* a wait is reported after this, 6 and 30 times this; 0 never */
+  gccl_peer *peers;            /* nranks */
+  gccl_peer self;              /* this rank */
+  _Atomic(uint32_t) *sleepers; /* in rank 0's area; NULL with one rank */
+  char *arena;                 /* of this process */
+  uint64_t arena_size;         /* reserved range: [arena, arena + arena_size) may be in windows */
+  uint32_t spin_ns, yield_ns;  /* wait policy: spin, then yield, then sleep */
+  uint64_t late_ns;            /* a wait is reported after this, 6 and 30 times this; 0 never */
   uint32_t simd_pad;
-  const void *simd;              /* gccl_reduce_isa of the front; set by the front, not by the core */
+  const void *simd; /* gccl_reduce_isa of the front; set by the front, not by the core */
 
   /* Launch table; entries are added by the core at any time, never changed or removed. NULL before the first. */
   uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];
@@ -124,22 +124,22 @@ struct ncclComm {
   /* The plan of the smallest all-reduce class, if it is eager: with it a call may take the fused path (exec/small.c). Set once. */
   _Atomic(const gccl_lowered *) small;
 
-  uint64_t seq;                  /* last operation number used; whoever is being served owns it */
-  uint64_t done_seen;            /* all peers have finished operations up to this; same owner */
-  uint64_t staged_seq;           /* last operation in which this rank's stage or out was used; same owner */
-  uint64_t *p2p_sent, *p2p_received;   /* nranks each: last message number to and from peer; same owner */
+  uint64_t seq;                            /* last operation number used; whoever is being served owns it */
+  uint64_t done_seen;                      /* all peers have finished operations up to this; same owner */
+  uint64_t staged_seq;                     /* last operation in which this rank's stage or out was used; same owner */
+  uint64_t *p2p_sent, *p2p_received;       /* nranks each: last message number to and from peer; same owner */
   uint64_t *signals_sent, *signals_waited; /* nranks each: one-sided signals; same owner */
 
-  _Atomic(gccl_window *) windows[64];  /* NULL = free slot */
+  _Atomic(gccl_window *) windows[64]; /* NULL = free slot */
   gccl_user_op user_ops[256];
   _Atomic(uint32_t) nuser_ops;
 
   gccl_counters count;
-  void *worker;                  /* host stream on which a nonblocking communicator works; front's */
+  void *worker; /* host stream on which a nonblocking communicator works; front's */
   /* Tells the log, at warning level, what the executor has to say (late operations). The front's; NULL says nothing. */
   void (*report)(const struct ncclComm *, const char *text);
-  void *exec;                    /* the front's executor state of this communicator */
-  uint64_t p2p_owner;            /* the message that holds this rank's p2p scratch, 0 = free; same owner */
+  void *exec;         /* the front's executor state of this communicator */
+  uint64_t p2p_owner; /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
 
 /* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). At least half of a table is

@@ -15,8 +15,16 @@
 
 /* Same values as algo/plan.Coll. */
 enum gccl_coll {
-  GCCL_ALL_REDUCE, GCCL_REDUCE_SCATTER, GCCL_ALL_GATHER, GCCL_BROADCAST, GCCL_REDUCE, GCCL_ALL_TO_ALL,
-  GCCL_GATHER, GCCL_SCATTER, GCCL_SEND_RECV, GCCL_NUM_COLLS
+  GCCL_ALL_REDUCE,
+  GCCL_REDUCE_SCATTER,
+  GCCL_ALL_GATHER,
+  GCCL_BROADCAST,
+  GCCL_REDUCE,
+  GCCL_ALL_TO_ALL,
+  GCCL_GATHER,
+  GCCL_SCATTER,
+  GCCL_SEND_RECV,
+  GCCL_NUM_COLLS
 };
 
 /* Same values as algo/plan.Space, Kind, When, Sync. */
@@ -26,7 +34,9 @@ enum gccl_when { GCCL_ALWAYS, GCCL_SEND_STAGED, GCCL_RECV_STAGED };
 enum gccl_sync { GCCL_SYNC_STEP, GCCL_SYNC_DATA, GCCL_SYNC_CREDIT };
 
 /* base + i*I + j*J, reduced into [0, mod) when mod > 0. */
-typedef struct { int32_t base, i, j, mod; } gccl_affine;
+typedef struct {
+  int32_t base, i, j, mod;
+} gccl_affine;
 
 typedef struct {
   uint8_t space;
@@ -36,8 +46,8 @@ typedef struct {
   gccl_affine rank, chunk;
 } gccl_ref;
 
-enum { GCCL_MAX_REFS = 4 };        /* sources or destinations of one op; each may be a set */
-enum { GCCL_ALL_PEERS = 1 };       /* gccl_lop.flags: a step wait is about all other ranks */
+enum { GCCL_MAX_REFS = 4 };  /* sources or destinations of one op; each may be a set */
+enum { GCCL_ALL_PEERS = 1 }; /* gccl_lop.flags: a step wait is about all other ranks */
 enum { GCCL_FOLD = 2, GCCL_FINAL = 4 };
 /* gccl_lowered.needs: the plan has an op for SendStaged, for RecvStaged. */
 enum { GCCL_NEEDS_SEND = 1, GCCL_NEEDS_RECV = 2 };
@@ -47,8 +57,8 @@ typedef struct {
   uint8_t nsrc, ndst;
   uint16_t edge;
   uint32_t step;
-  uint32_t n;      /* KindLoop: trip count */
-  uint32_t jump;   /* KindLoop: index of its END; KindEnd: index of its LOOP */
+  uint32_t n;    /* KindLoop: trip count */
+  uint32_t jump; /* KindLoop: index of its END; KindEnd: index of its LOOP */
   uint32_t pad;
   gccl_affine peer;
   gccl_ref src[GCCL_MAX_REFS], dst[GCCL_MAX_REFS];
@@ -64,21 +74,19 @@ typedef struct {
 /* Followed in memory by nops × gccl_lop, then nedges × gccl_edge. */
 typedef struct {
   uint32_t magic, version;
-  uint32_t size;               /* of the whole block, bytes */
+  uint32_t size; /* of the whole block, bytes */
   uint8_t coll, split, eager;
-  uint8_t needs;               /* GCCL_NEEDS_*: peers read this rank's send buffer, write its receive buffer */
+  uint8_t needs; /* GCCL_NEEDS_*: peers read this rank's send buffer, write its receive buffer */
   int32_t nranks, rank, root;
   uint32_t send_parts, recv_parts;
   uint32_t steps;
   uint32_t nops, nedges;
-  uint32_t places;             /* slots into which scratch is divided */
+  uint32_t places; /* slots into which scratch is divided */
   char method[28];
 } gccl_lowered;
 
 static inline const gccl_lop *gccl_lowered_ops(const gccl_lowered *p) { return (const gccl_lop *)(p + 1); }
-static inline const gccl_edge *gccl_lowered_edges(const gccl_lowered *p) {
-  return (const gccl_edge *)(gccl_lowered_ops(p) + p->nops);
-}
+static inline const gccl_edge *gccl_lowered_edges(const gccl_lowered *p) { return (const gccl_edge *)(gccl_lowered_ops(p) + p->nops); }
 
 #if defined(__cplusplus)
 #define GCCL_LAYOUT_ASSERT(c, name) static_assert(c, name)

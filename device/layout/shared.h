@@ -18,9 +18,9 @@ enum { GCCL_LINE = 64, GCCL_STEP_BITS = 24 };
 
 /* Where a user buffer is, as its owner tells its peers. */
 enum gccl_ref_kind {
-  GCCL_BUF_NONE = 0,  /* nobody but the owner touches it in this call */
-  GCCL_BUF_ARENA = 1, /* addr is an offset in the owner process's arena */
-  GCCL_BUF_LOCAL = 2, /* addr is an address in the owner's process: reachable for ranks of that process */
+  GCCL_BUF_NONE = 0,   /* nobody but the owner touches it in this call */
+  GCCL_BUF_ARENA = 1,  /* addr is an offset in the owner process's arena */
+  GCCL_BUF_LOCAL = 2,  /* addr is an address in the owner's process: reachable for ranks of that process */
   GCCL_BUF_INLINE = 3, /* the record itself carries the bytes */
   GCCL_BUF_STAGED = 4  /* peers need it and cannot reach it: its pieces pass through scratch */
 };
@@ -30,11 +30,13 @@ enum gccl_ref_kind {
  * the pair is used: processors fetch lines in pairs, and whatever shared the pair of a polled line would be taken
  * from its writer by every poll (measured: 60 ns of a call of 150). */
 typedef struct {
-  uint64_t seq;        /* operation number of the communicator, from 1 */
-  uint32_t hash;       /* of (coll, type, op class, root, count, class): what all ranks must agree on */
+  uint64_t seq;  /* operation number of the communicator, from 1 */
+  uint32_t hash; /* of (coll, type, op class, root, count, class): what all ranks must agree on */
   uint8_t send_kind, recv_kind, inline_bytes, scaled;
   union {
-    struct { uint64_t send, recv; } buf;
+    struct {
+      uint64_t send, recv;
+    } buf;
     unsigned char data[48];
   } u;
   unsigned char pad[64];
@@ -45,7 +47,7 @@ typedef struct {
   uint64_t count;
   uint8_t coll, dtype, op, cls;
   int32_t root;
-  uint64_t scale;      /* gccl_scalar bits, when scaled */
+  uint64_t scale; /* gccl_scalar bits, when scaled */
   unsigned char pad[40];
 } gccl_call;
 
@@ -54,10 +56,10 @@ typedef struct {
  *       or a receiver's announcement to one sender (area of the receiver, index sender).
  * seq counts messages of the pair; done counts what the writer has consumed or produced of the present one. */
 typedef struct {
-  uint64_t seq;        /* message number of the pair, from 1; stored last */
-  uint64_t done;       /* seq << GCCL_STEP_BITS | pieces finished; all finished: (seq + 1) << GCCL_STEP_BITS */
+  uint64_t seq;  /* message number of the pair, from 1; stored last */
+  uint64_t done; /* seq << GCCL_STEP_BITS | pieces finished; all finished: (seq + 1) << GCCL_STEP_BITS */
   uint64_t bytes, addr;
-  uint32_t hash;       /* of (type): both sides must agree */
+  uint32_t hash; /* of (type): both sides must agree */
   uint8_t kind, pad[27];
 } gccl_post;
 
@@ -65,30 +67,30 @@ typedef struct {
  * operation, so that no count outlives it and another plan may give the edge to another peer. A sender writes
  * only after it has seen this rank's record of the operation. */
 typedef struct {
-  uint64_t data;       /* sender: chunks put into the slots */
+  uint64_t data; /* sender: chunks put into the slots */
   unsigned char pad0[56];
-  uint64_t credit;     /* this rank: chunks consumed; polled by the sender */
+  uint64_t credit; /* this rank: chunks consumed; polled by the sender */
   unsigned char pad1[56];
 } gccl_edge_words;
 
-enum { GCCL_MAX_EDGES = 32 };   /* in-edges of a rank; a plan has as many out-edges at most */
+enum { GCCL_MAX_EDGES = 32 }; /* in-edges of a rank; a plan has as many out-edges at most */
 
 /* The head of a rank's area. */
 typedef struct {
   uint32_t magic, version;
   int32_t rank, nranks;
-  uint64_t proof;              /* pattern of the reachability handshake; written by peers in turn, see docs */
+  uint64_t proof; /* pattern of the reachability handshake; written by peers in turn, see docs */
   unsigned char pad0[40];
-  uint64_t progress;           /* owner: seq << GCCL_STEP_BITS | step; (seq + 1) << GCCL_STEP_BITS when seq is done */
+  uint64_t progress; /* owner: seq << GCCL_STEP_BITS | step; (seq + 1) << GCCL_STEP_BITS when seq is done */
   unsigned char pad1[56];
-  uint32_t asleep;             /* owner sets 1 before it sleeps on this futex; whoever wakes it stores 0 */
-  int32_t asleep_on;           /* rank waited for, -1 any */
+  uint32_t asleep;   /* owner sets 1 before it sleeps on this futex; whoever wakes it stores 0 */
+  int32_t asleep_on; /* rank waited for, -1 any */
   unsigned char pad2[56];
-  uint32_t sleepers;           /* in rank 0's area only: how many ranks may be asleep (atomic) */
+  uint32_t sleepers; /* in rank 0's area only: how many ranks may be asleep (atomic) */
   unsigned char pad3[60];
 } gccl_area;
 
-enum { GCCL_RECORDS = 16 };    /* records and eager slots of a rank; a power of two */
+enum { GCCL_RECORDS = 16 }; /* records and eager slots of a rank; a power of two */
 
 /* Offsets from a rank's area base, equal on all ranks. */
 typedef struct {
@@ -101,7 +103,7 @@ typedef struct {
   uint64_t stage, stage_bytes; /* pieces of the send buffer; also the slots of edges */
   uint64_t out, out_bytes;     /* the computed piece of a round */
   uint64_t p2p, p2p_bytes;     /* two halves of scratch for messages whose buffers cannot be reached, one message at a time */
-  uint64_t signals;            /* nranks × 64: one-sided signal words towards this rank (ncclPutSignal), word of peer q at q × 64, written by q */
+  uint64_t signals; /* nranks × 64: one-sided signal words towards this rank (ncclPutSignal), word of peer q at q × 64, written by q */
   uint64_t size;
 } gccl_geometry;
 

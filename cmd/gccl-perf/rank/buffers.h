@@ -6,11 +6,11 @@
 
 #include "job.h"
 
-#define PERF_GUARD_BYTES 4096   /* on each side; a page keeps the payload aligned for windows */
-#define PERF_CANARY_BYTES 256   /* of the guard that touch the payload of the case */
+#define PERF_GUARD_BYTES 4096 /* on each side; a page keeps the payload aligned for windows */
+#define PERF_CANARY_BYTES 256 /* of the guard that touch the payload of the case */
 
 struct perf_buffer {
-  char *base;    /* guard, payload, guard */
+  char *base; /* guard, payload, guard */
   char *payload;
   size_t total;
   ncclWindow_t window;

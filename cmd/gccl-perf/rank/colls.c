@@ -3,13 +3,13 @@
 #include <string.h>
 
 /* Calls, remembers the name for the error report, and returns on failure. */
-#define CALL(call)                                   \
-  do {                                               \
-    ncclResult_t result_ = (call);                   \
-    if (result_ != ncclSuccess) {                    \
-      *failed_call = first_word(#call);              \
-      return result_;                                \
-    }                                                \
+#define CALL(call)                      \
+  do {                                  \
+    ncclResult_t result_ = (call);      \
+    if (result_ != ncclSuccess) {       \
+      *failed_call = first_word(#call); \
+      return result_;                   \
+    }                                   \
   } while (0)
 
 /* "ncclSend(a, b)" gives "ncclSend". One buffer a thread is enough: a rank reports one failure and ends. */
@@ -88,8 +88,8 @@ static ncclResult_t hypercube(const struct perf_call *c, const char **failed_cal
   }
   for (int width = 1; width < c->nranks; width *= 2) {
     int mine = c->rank & ~(width - 1), theirs = mine ^ width, peer = c->rank ^ width;
-    ncclResult_t r = exchange(c, out + (size_t)mine * block, peer, out + (size_t)theirs * block, peer,
-                              c->count * (size_t)width, failed_call);
+    ncclResult_t r =
+        exchange(c, out + (size_t)mine * block, peer, out + (size_t)theirs * block, peer, c->count * (size_t)width, failed_call);
     if (r != ncclSuccess) return r;
   }
   return ncclSuccess;
@@ -97,15 +97,9 @@ static ncclResult_t hypercube(const struct perf_call *c, const char **failed_cal
 
 static const struct perf_coll colls[] = {
     /* name, sends all, receives all, reduces, to root, from root */
-    {"all_reduce", 0, 0, 1, 0, 0, all_reduce},
-    {"all_gather", 0, 1, 0, 0, 0, all_gather},
-    {"reduce_scatter", 1, 0, 1, 0, 0, reduce_scatter},
-    {"broadcast", 0, 0, 0, 0, 1, broadcast},
-    {"reduce", 0, 0, 1, 1, 0, reduce},
-    {"alltoall", 1, 1, 0, 0, 0, alltoall},
-    {"gather", 0, 1, 0, 1, 0, gather},
-    {"scatter", 1, 0, 0, 0, 1, scatter},
-    {"sendrecv", 0, 0, 0, 0, 0, sendrecv},
+    {"all_reduce", 0, 0, 1, 0, 0, all_reduce}, {"all_gather", 0, 1, 0, 0, 0, all_gather}, {"reduce_scatter", 1, 0, 1, 0, 0, reduce_scatter},
+    {"broadcast", 0, 0, 0, 0, 1, broadcast},   {"reduce", 0, 0, 1, 1, 0, reduce},         {"alltoall", 1, 1, 0, 0, 0, alltoall},
+    {"gather", 0, 1, 0, 1, 0, gather},         {"scatter", 1, 0, 0, 0, 1, scatter},       {"sendrecv", 0, 0, 0, 0, 0, sendrecv},
     {"hypercube", 0, 1, 0, 0, 0, hypercube},
 };
 

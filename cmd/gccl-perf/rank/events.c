@@ -28,8 +28,10 @@ static void escape(char *out, size_t room, const char *text) {
   for (; *text && at + 7 < room; text++) {
     unsigned char c = (unsigned char)*text;
     if (c == '"' || c == '\\') out[at++] = '\\';
-    if (c < 0x20) at += (size_t)snprintf(out + at, room - at, "\\u%04x", c);
-    else out[at++] = (char)c;
+    if (c < 0x20)
+      at += (size_t)snprintf(out + at, room - at, "\\u%04x", c);
+    else
+      out[at++] = (char)c;
   }
   out[at] = 0;
 }

@@ -26,7 +26,7 @@ static int parse_setting(struct perf_job *job, const char *key, const char *valu
     return -1;
   }
   if (strcmp(key, "timeout") == 0) return (job->timeout_s = atof(value)) > 0 ? 0 : -1;
-  int *flag = strcmp(key, "latency") == 0 ? &job->latency
+  int *flag = strcmp(key, "latency") == 0  ? &job->latency
               : strcmp(key, "stream") == 0 ? &job->host_stream
               : strcmp(key, "pin") == 0    ? &job->pin
                                            : NULL;
@@ -38,8 +38,8 @@ static int parse_setting(struct perf_job *job, const char *key, const char *valu
 static int parse_case(struct perf_job *job, const char *line) {
   char coll[32], type[16], op[16];
   struct perf_case c;
-  if (sscanf(line, "case %31s %15s %15s %d %zu %d %d %d %d", coll, type, op, &c.root, &c.count, &c.iterations,
-             &c.warmup, &c.checks, &c.places) != 9)
+  if (sscanf(line, "case %31s %15s %15s %d %zu %d %d %d %d", coll, type, op, &c.root, &c.count, &c.iterations, &c.warmup, &c.checks,
+             &c.places) != 9)
     return -1;
   c.coll = perf_coll_find(coll);
   c.type = perf_type_find(type);

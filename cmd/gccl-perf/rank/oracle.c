@@ -41,21 +41,18 @@ VECTOR static void hash_block(const struct perf_oracle *o, int rank, uint64_t fi
 }
 
 /* Uniform in -limit…limit; limit is at most 2^20. */
-static inline int32_t small_integer(uint32_t h, int32_t limit) {
-  return (int32_t)((uint64_t)h * (uint64_t)(2 * limit + 1) >> 32) - limit;
-}
+static inline int32_t small_integer(uint32_t h, int32_t limit) { return (int32_t)((uint64_t)h * (uint64_t)(2 * limit + 1) >> 32) - limit; }
 
 /* Shares of a sum whose magnitude stays at most limit over all ranks: with more ranks than
  * limit only some of them, another set at each element, contribute. */
-VECTOR static void share_block(const struct perf_oracle *o, int rank, uint64_t first, size_t n, int32_t limit,
-                               const uint32_t *restrict h, int32_t *restrict v) {
+VECTOR static void share_block(const struct perf_oracle *o, int rank, uint64_t first, size_t n, int32_t limit, const uint32_t *restrict h,
+                               int32_t *restrict v) {
   int32_t each = limit / o->nranks;
   if (each > 0) {
     for (size_t i = 0; i < n; i++) v[i] = small_integer(h[i], each);
     return;
   }
-  for (size_t i = 0; i < n; i++)
-    v[i] = (int64_t)(((uint64_t)rank + first + i) % (uint64_t)o->nranks) < limit ? small_integer(h[i], 1) : 0;
+  for (size_t i = 0; i < n; i++) v[i] = (int64_t)(((uint64_t)rank + first + i) % (uint64_t)o->nranks) < limit ? small_integer(h[i], 1) : 0;
 }
 
 /* Plus or minus 1, and 2 on at most PROD_DOUBLINGS ranks. */
@@ -72,13 +69,13 @@ VECTOR static void float_inputs(const struct perf_oracle *o, int rank, uint64_t 
   int32_t v[BLOCK], exact = (int32_t)o->type->exact;
   hash_block(o, rank, first, n, h);
   switch (o->op) {
-    case PERF_PROD: factor_block(o, rank, first, n, h, v); break;
-    case PERF_MAX:
-    case PERF_MIN:
-      for (size_t i = 0; i < n; i++) v[i] = small_integer(h[i], exact);
-      break;
-    case PERF_MULSUM: share_block(o, rank, first, n, exact / 2, h, v); break;
-    default: share_block(o, rank, first, n, exact, h, v);
+  case PERF_PROD: factor_block(o, rank, first, n, h, v); break;
+  case PERF_MAX:
+  case PERF_MIN:
+    for (size_t i = 0; i < n; i++) v[i] = small_integer(h[i], exact);
+    break;
+  case PERF_MULSUM: share_block(o, rank, first, n, exact / 2, h, v); break;
+  default: share_block(o, rank, first, n, exact, h, v);
   }
   for (size_t i = 0; i < n; i++) out[i] = v[i];
 }
@@ -107,10 +104,10 @@ static void integer_inputs(const struct perf_oracle *o, int rank, uint64_t first
 static uint64_t integer_combine(const struct perf_oracle *o, uint64_t a, uint64_t b) {
   int less = o->type->is_signed ? (int64_t)a < (int64_t)b : a < b;
   switch (o->op) {
-    case PERF_PROD: return widen(o->type, a * b);
-    case PERF_MAX: return less ? b : a;
-    case PERF_MIN: return less ? a : b;
-    default: return widen(o->type, a + b);
+  case PERF_PROD: return widen(o->type, a * b);
+  case PERF_MAX: return less ? b : a;
+  case PERF_MIN: return less ? a : b;
+  default: return widen(o->type, a + b);
   }
 }
 
@@ -139,17 +136,17 @@ VECTOR static void expected_floats(const struct perf_oracle *o, double *restrict
       for (size_t i = 0; i < n; i++) to[i] *= perf_mulsum_factor(r);
     if (r == 0) continue;
     switch (o->op) {
-      case PERF_PROD:
-        for (size_t i = 0; i < n; i++) acc[i] *= v[i];
-        break;
-      case PERF_MAX:
-        for (size_t i = 0; i < n; i++) acc[i] = v[i] > acc[i] ? v[i] : acc[i];
-        break;
-      case PERF_MIN:
-        for (size_t i = 0; i < n; i++) acc[i] = v[i] < acc[i] ? v[i] : acc[i];
-        break;
-      default:
-        for (size_t i = 0; i < n; i++) acc[i] += v[i];
+    case PERF_PROD:
+      for (size_t i = 0; i < n; i++) acc[i] *= v[i];
+      break;
+    case PERF_MAX:
+      for (size_t i = 0; i < n; i++) acc[i] = v[i] > acc[i] ? v[i] : acc[i];
+      break;
+    case PERF_MIN:
+      for (size_t i = 0; i < n; i++) acc[i] = v[i] < acc[i] ? v[i] : acc[i];
+      break;
+    default:
+      for (size_t i = 0; i < n; i++) acc[i] += v[i];
     }
   }
   if (o->op == PERF_AVG)
@@ -180,12 +177,10 @@ static double mean_magnitude(const struct perf_oracle *o, uint64_t i) {
   return sum / o->nranks;
 }
 
-static int is_exact(const struct perf_oracle *o) {
-  return o->op != PERF_AVG || (o->nranks & (o->nranks - 1)) == 0;
-}
+static int is_exact(const struct perf_oracle *o) { return o->op != PERF_AVG || (o->nranks & (o->nranks - 1)) == 0; }
 
-static size_t wrong_floats(const struct perf_oracle *o, const char *got, const char *want_bits, const double *want,
-                           uint64_t first, size_t n) {
+static size_t wrong_floats(const struct perf_oracle *o, const char *got, const char *want_bits, const double *want, uint64_t first,
+                           size_t n) {
   size_t wrong = 0;
   for (size_t i = 0; i < n; i++) {
     size_t at = i * o->type->bytes;
@@ -207,8 +202,7 @@ static size_t wrong_elements(const char *got, const char *want, size_t bytes, si
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
 
 void perf_fill_numbers(const struct perf_oracle *o, void *buf, int rank, size_t first, size_t n) {
-  for (size_t at = 0; at < n; at += BLOCK)
-    input_block(o, (char *)buf + at * o->type->bytes, rank, first + at, min_size(BLOCK, n - at));
+  for (size_t at = 0; at < n; at += BLOCK) input_block(o, (char *)buf + at * o->type->bytes, rank, first + at, min_size(BLOCK, n - at));
 }
 
 size_t perf_wrong_reduced(const struct perf_oracle *o, const void *buf, size_t first, size_t n) {
@@ -221,8 +215,7 @@ size_t perf_wrong_reduced(const struct perf_oracle *o, const void *buf, size_t f
       double want[BLOCK];
       expected_floats(o, want, first + at, m);
       perf_type_store(o->type, want_bits, want, m);
-      if (memcmp(got, want_bits, m * o->type->bytes) != 0)
-        wrong += wrong_floats(o, got, (char *)want_bits, want, first + at, m);
+      if (memcmp(got, want_bits, m * o->type->bytes) != 0) wrong += wrong_floats(o, got, (char *)want_bits, want, first + at, m);
     } else {
       uint64_t want[BLOCK];
       expected_integers(o, want, first + at, m);
@@ -262,8 +255,7 @@ size_t perf_wrong_bytes(const struct perf_oracle *o, const void *buf, int rank, 
   for (size_t at = 0; at < n; at += sizeof want) {
     size_t m = min_size(sizeof want, n - at);
     perf_fill_bytes(o, want, rank, first + at, m);
-    if (memcmp((const char *)buf + at, want, m) != 0)
-      wrong += wrong_elements((const char *)buf + at, (char *)want, width, m / width);
+    if (memcmp((const char *)buf + at, want, m) != 0) wrong += wrong_elements((const char *)buf + at, (char *)want, width, m / width);
   }
   return wrong;
 }

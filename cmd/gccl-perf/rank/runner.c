@@ -45,8 +45,7 @@ static int meet_all(struct state *s) {
     perf_event_error(s->r->rank, "barrier", ncclTimeout, text);
     return -1;
   }
-  ncclResult_t result =
-      ncclAllReduce(s->meet.payload, s->meet.payload, 1, ncclInt32, ncclSum, s->comm, s->stream);
+  ncclResult_t result = ncclAllReduce(s->meet.payload, s->meet.payload, 1, ncclInt32, ncclSum, s->comm, s->stream);
   if (result != ncclSuccess) return fail(s, "ncclAllReduce (barrier)", result);
   return synchronise(s);
 }
@@ -57,8 +56,8 @@ static int run_call(struct state *s, const struct perf_case *c, struct perf_call
   return result == ncclSuccess ? 0 : fail(s, failed, result);
 }
 
-static int check(struct state *s, const struct perf_case *c, enum perf_place place, const struct perf_layout *l,
-                 struct perf_call *call, int index, long *wrong) {
+static int check(struct state *s, const struct perf_case *c, enum perf_place place, const struct perf_layout *l, struct perf_call *call,
+                 int index, long *wrong) {
   int rank = s->r->rank, nranks = s->r->job->nranks;
   for (int k = 0; k < c->checks; k++) {
     uint32_t seed = (uint32_t)((index * PERF_PLACES + (int)place) * 16 + k + 1);
@@ -114,8 +113,7 @@ static int run_place(struct state *s, const struct perf_case *c, enum perf_place
   const struct perf_job *job = s->r->job;
   struct perf_layout l;
   perf_layout_of(&l, c, place, s->r->rank, job->nranks, &s->send, &s->recv);
-  struct perf_call call = {l.send, l.recv, c->count, c->type->bytes, c->type->id, op,
-                           c->root, s->r->rank, job->nranks, s->comm, s->stream};
+  struct perf_call call = {l.send, l.recv, c->count, c->type->bytes, c->type->id, op, c->root, s->r->rank, job->nranks, s->comm, s->stream};
   struct perf_summary times;
   long wrong = c->checks > 0 ? 0 : -1;
   if (check(s, c, place, &l, &call, index, &wrong)) return -1;

@@ -34,9 +34,7 @@ struct perf_barrier {
   uint64_t timeout_ns;
 };
 
-static inline size_t perf_barrier_bytes(int nranks) {
-  return (size_t)nranks * sizeof(struct perf_barrier_line);
-}
+static inline size_t perf_barrier_bytes(int nranks) { return (size_t)nranks * sizeof(struct perf_barrier_line); }
 
 static inline void perf_pause(void) {
 #if defined(__x86_64__)
@@ -47,8 +45,7 @@ static inline void perf_pause(void) {
 }
 
 /* lines: nranks zeroed lines that all ranks see. */
-static inline void perf_barrier_init(struct perf_barrier *b, void *lines, int rank, int nranks,
-                                     int ncores, double timeout_s) {
+static inline void perf_barrier_init(struct perf_barrier *b, void *lines, int rank, int nranks, int ncores, double timeout_s) {
   b->lines = lines;
   b->rank = rank;
   b->nranks = nranks;

@@ -15,9 +15,9 @@ struct perf_type {
   size_t bytes;
   int is_float;
   int is_signed;
-  int64_t exact;                /* floats: all integers up to this are exact (capped) */
+  int64_t exact;                    /* floats: all integers up to this are exact (capped) */
   int exponent_bits, fraction_bits; /* floats */
-  int finite_only;              /* e4m3: no infinities, all-ones is the only NaN */
+  int finite_only;                  /* e4m3: no infinities, all-ones is the only NaN */
 };
 
 /* Once, before any other call and before there are threads. */

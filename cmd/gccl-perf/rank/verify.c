@@ -29,14 +29,16 @@ static struct perf_oracle oracle_of(const struct perf_case *c, int nranks, uint3
   return o;
 }
 
-void perf_verify_prepare(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank,
-                         int nranks, uint32_t seed, struct perf_buffer *send, struct perf_buffer *recv) {
+void perf_verify_prepare(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank, int nranks, uint32_t seed,
+                         struct perf_buffer *send, struct perf_buffer *recv) {
   struct perf_oracle o = oracle_of(c, nranks, seed);
   memset(recv->payload, JUNK, l->used_bytes[1]);
   perf_canary_set(recv, l->used_bytes[1]);
   if (place == PERF_OUT_OF_PLACE) perf_canary_set(send, l->used_bytes[0]);
-  if (c->coll->reduces) perf_fill_numbers(&o, l->send, rank, 0, l->send_bytes / c->type->bytes);
-  else perf_fill_bytes(&o, l->send, rank, 0, l->send_bytes);
+  if (c->coll->reduces)
+    perf_fill_numbers(&o, l->send, rank, 0, l->send_bytes / c->type->bytes);
+  else
+    perf_fill_bytes(&o, l->send, rank, 0, l->send_bytes);
 }
 
 static size_t wrong_junk(const char *at, size_t bytes) {
@@ -46,24 +48,23 @@ static size_t wrong_junk(const char *at, size_t bytes) {
 }
 
 /* Elements of the receive buffer that are not what the collective promises. */
-static size_t wrong_output(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank,
-                           int nranks, const struct perf_oracle *o) {
+static size_t wrong_output(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank, int nranks,
+                           const struct perf_oracle *o) {
   size_t block = c->count * c->type->bytes, wrong = 0, own = (size_t)rank * c->count;
   if (c->coll->to_root && rank != c->root) /* a receive buffer that the call must leave alone */
     return place == PERF_OUT_OF_PLACE ? wrong_junk(l->recv, l->recv_bytes) : 0;
   if (c->coll->reduces) return perf_wrong_reduced(o, l->recv, c->coll->sends_all ? own : 0, c->count);
   if (c->coll->receives_all) {
     for (int from = 0; from < nranks; from++)
-      wrong += perf_wrong_bytes(o, l->recv + (size_t)from * block, from, c->coll->sends_all ? (size_t)rank * block : 0,
-                                block);
+      wrong += perf_wrong_bytes(o, l->recv + (size_t)from * block, from, c->coll->sends_all ? (size_t)rank * block : 0, block);
     return wrong;
   }
   int from = c->coll->from_root ? c->root : (rank + nranks - 1) % nranks; /* else the ring shift of sendrecv */
   return perf_wrong_bytes(o, l->recv, from, c->coll->sends_all ? (size_t)rank * block : 0, block);
 }
 
-long perf_verify_count(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank,
-                       int nranks, uint32_t seed, const struct perf_buffer *send, const struct perf_buffer *recv) {
+long perf_verify_count(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank, int nranks, uint32_t seed,
+                       const struct perf_buffer *send, const struct perf_buffer *recv) {
   struct perf_oracle o = oracle_of(c, nranks, seed);
   size_t wrong = wrong_output(c, place, l, rank, nranks, &o);
   wrong += perf_canary_wrong(recv, l->used_bytes[1]);

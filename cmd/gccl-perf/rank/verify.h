@@ -16,11 +16,11 @@ void perf_layout_of(struct perf_layout *l, const struct perf_case *c, enum perf_
                     const struct perf_buffer *send, const struct perf_buffer *recv);
 
 /* Writes fresh inputs, junk into outputs, and the canaries. */
-void perf_verify_prepare(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank,
-                         int nranks, uint32_t seed, struct perf_buffer *send, struct perf_buffer *recv);
+void perf_verify_prepare(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank, int nranks, uint32_t seed,
+                         struct perf_buffer *send, struct perf_buffer *recv);
 
 /* Number of wrong elements, plus changed canary bytes and, out of place, changed inputs. */
-long perf_verify_count(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank,
-                       int nranks, uint32_t seed, const struct perf_buffer *send, const struct perf_buffer *recv);
+long perf_verify_count(const struct perf_case *c, enum perf_place place, const struct perf_layout *l, int rank, int nranks, uint32_t seed,
+                       const struct perf_buffer *send, const struct perf_buffer *recv);
 
 #endif

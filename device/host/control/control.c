@@ -52,9 +52,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->late_ns = id->late_ns;
 }
 
-void gccl_ctl_geometry(ncclComm_s *c, uint64_t eager, uint64_t stage) {
-  gccl_geometry_init(&c->geo, (uint32_t)c->nranks, eager, stage);
-}
+void gccl_ctl_geometry(ncclComm_s *c, uint64_t eager, uint64_t stage) { gccl_geometry_init(&c->geo, (uint32_t)c->nranks, eager, stage); }
 
 uint64_t gccl_ctl_area_size(uint32_t nranks, uint64_t eager, uint64_t stage) {
   gccl_geometry g;

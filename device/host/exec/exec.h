@@ -24,23 +24,23 @@ typedef struct gccl_op {
   /* Arguments, filled by the caller. */
   struct ncclComm *comm;
   uint8_t kind, coll, dtype, red, cls;
-  uint8_t device_scalar;         /* scale is read from *scalar when the operation starts */
-  uint8_t signal;                /* PUT: raise the peer's signal word behind the data */
-  int32_t root;                  /* collectives; peer of messages and one-sided operations */
+  uint8_t device_scalar; /* scale is read from *scalar when the operation starts */
+  uint8_t signal;        /* PUT: raise the peer's signal word behind the data */
+  int32_t root;          /* collectives; peer of messages and one-sided operations */
   const void *send;
   void *recv;
-  uint64_t count;                /* elements; WAIT_SIGNAL: signals to consume */
-  gccl_scalar scale;             /* GCCL_RED_USER: this rank's factor */
+  uint64_t count;    /* elements; WAIT_SIGNAL: signals to consume */
+  gccl_scalar scale; /* GCCL_RED_USER: this rank's factor */
   const void *scalar;
-  const gccl_lowered *plan;      /* collectives */
-  uint64_t entered_ns;           /* when the call was entered, if this call is a sample for the statistics; else 0 */
+  const gccl_lowered *plan; /* collectives */
+  uint64_t entered_ns;      /* when the call was entered, if this call is a sample for the statistics; else 0 */
 
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;
-  uint8_t staged_any;            /* some rank's buffers pass through scratch: rounds are cut into pieces */
+  uint8_t staged_any; /* some rank's buffers pass through scratch: rounds are cut into pieces */
   uint8_t published, moved, finished, stream;
   uint32_t pc, i, round, rounds;
-  int32_t at, blocked_on;        /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
+  int32_t at, blocked_on; /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
   uint64_t seq, part, piece, div, done;
   uint32_t hash, esize, asize;
 } gccl_op;
@@ -57,7 +57,7 @@ typedef struct {
   struct ncclComm *comm;
   gccl_op *ops;
   int nops;
-  uint64_t ticket;               /* place in the issue order: gccl_order_take */
+  uint64_t ticket; /* place in the issue order: gccl_order_take */
   /* State. */
   int begun, coll, left, rc;
 } gccl_batch;
@@ -91,18 +91,21 @@ uint8_t gccl_reach(const struct ncclComm *comm, const void *ptr, uint64_t bytes,
 void gccl_comm_latch(struct ncclComm *comm, int32_t rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* wait.c */
-typedef struct { uint64_t since, spins; uint32_t naps, reports; } gccl_idle;
+typedef struct {
+  uint64_t since, spins;
+  uint32_t naps, reports;
+} gccl_idle;
 void gccl_idle_reset(gccl_idle *);
 /* Waits a little because nothing moved: spin, then yield, then sleep on the futex word of op's communicator until a peer signals.
  * recheck is called once the sleeper is visible to its peers and says whether something moved after all. op is what is waited
  * for, on which rank (-1: several); it is named in the log when it is late. */
 void gccl_idle_wait(gccl_idle *, const gccl_op *op, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns);
 void gccl_wake_slow(struct ncclComm *comm);
-void gccl_wake_self(struct ncclComm *comm);   /* wakes this rank's own sleeper; any thread */
+void gccl_wake_self(struct ncclComm *comm); /* wakes this rank's own sleeper; any thread */
 /* late.c: one line about an operation that has waited for `waited` ns; a cycle of waiting ranks is named. */
 void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited);
 extern const char *const gccl_coll_names[], *const gccl_type_names[], *const gccl_red_names[];
-void gccl_wait_init(void);                    /* once per process: registers for expedited membarrier */
+void gccl_wait_init(void); /* once per process: registers for expedited membarrier */
 uint64_t gccl_now_ns(void);
 
 /* To be called after a release store that a peer may sleep on. The sleeper's membarrier orders that store before this load. */

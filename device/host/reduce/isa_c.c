@@ -5,10 +5,8 @@
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
-INL void nt_line(void *d, const void *s)
-{
-    for (int i = 0; i < 4; i++)
-        _mm_stream_si128((__m128i *)d + i, _mm_loadu_si128((const __m128i *)s + i));
+INL void nt_line(void *d, const void *s) {
+  for (int i = 0; i < 4; i++) _mm_stream_si128((__m128i *)d + i, _mm_loadu_si128((const __m128i *)s + i));
 }
 #include "stream_x86.h"
 #endif

@@ -28,26 +28,26 @@ extern "C" {
 /* A scale in the accumulator's type: f32 for fp8, fp16, bf16 and fp32; f64 for fp64; i64 or u64 for integers
  * (multiplied in the element's type, wrapping). */
 typedef union {
-    double f64;
-    float f32;
-    int64_t i64;
-    uint64_t u64;
+  double f64;
+  float f32;
+  int64_t i64;
+  uint64_t u64;
 } gccl_scalar;
 
 /* One source of a fold. partial: the elements are of the accumulator's type (fp32 for 16- and 8-bit floats, else
  * the type itself). scaled: every element is multiplied by scale before it is folded. */
 typedef struct {
-    const void *ptr;
-    uint8_t partial, scaled;
-    gccl_scalar scale;
+  const void *ptr;
+  uint8_t partial, scaled;
+  gccl_scalar scale;
 } gccl_reduce_src;
 
 /* One destination. partial: store the accumulator's type. stream: use non-temporal stores, which are fenced
  * before gccl_reduce returns. */
 typedef struct {
-    void *ptr;
-    uint8_t partial;
-    uint8_t stream;
+  void *ptr;
+  uint8_t partial;
+  uint8_t stream;
 } gccl_reduce_dst;
 
 /* A set of kernels: "c", "avx2", "avx512" or "neon". */
@@ -77,8 +77,8 @@ const char *gccl_reduce_sets(void);
  * A destination may be the same pointer as a source if both have the same element size; otherwise sources and
  * destinations do not overlap. Pointers need no alignment. With n == 0 pointers are not looked at.
  * Returns 0, or -1 for an unknown type or op or for no source. */
-int gccl_reduce(const gccl_reduce_isa *isa, int dtype, int op, gccl_reduce_dst *dst, int ndst,
-                const gccl_reduce_src *src, int nsrc, size_t n, uint64_t div);
+int gccl_reduce(const gccl_reduce_isa *isa, int dtype, int op, gccl_reduce_dst *dst, int ndst, const gccl_reduce_src *src, int nsrc,
+                size_t n, uint64_t div);
 
 /* memcpy; stream != 0 uses non-temporal stores for large copies, fenced before it returns. */
 void gccl_copy(const gccl_reduce_isa *isa, void *dst, const void *src, size_t bytes, int stream);

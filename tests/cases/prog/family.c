@@ -1,13 +1,13 @@
 /* family.c: C34 split, C35 shrink and grow after losses. */
 #include "cases.h"
 
-static void freed(struct team* t, ncclComm_t* c) {
+static void freed(struct team *t, ncclComm_t *c) {
   team_start(t);
   for (int i = 0; i < t->nlocal; i++) OK(t->first + i, ncclCommDestroy(c[i]));
   team_end(t, "ncclCommDestroy");
 }
 
-static int split(struct team* t, ncclComm_t* parent, int color, int key_sign, ncclConfig_t* cfg, ncclComm_t* child) {
+static int split(struct team *t, ncclComm_t *parent, int color, int key_sign, ncclConfig_t *cfg, ncclComm_t *child) {
   int ok = 1;
   team_start(t);
   for (int i = 0; i < t->nlocal; i++) {
@@ -19,7 +19,7 @@ static int split(struct team* t, ncclComm_t* parent, int color, int key_sign, nc
 
 /* Splits with and without shared resources, fewer channels in the child, the child used first; keys negative; a split
  * while the parent has work on a stream; thirty generations. */
-void c34(struct team* t) {
+void c34(struct team *t) {
   enum { N = 60011 };
   ncclComm_t child[CONF_MAX_RANKS], parent[CONF_MAX_RANKS];
   for (int share = 0; share < 2; share++) {
@@ -31,7 +31,7 @@ void c34(struct team* t) {
     coll_alive(t, parent);
     /* In flight: the split must neither wait for ever nor disturb it. */
     cudaStream_t s[CONF_MAX_RANKS];
-    int32_t* buf[CONF_MAX_RANKS];
+    int32_t *buf[CONF_MAX_RANKS];
     for (int i = 0; i < t->nlocal; i++) {
       OK(t->first + i, gcclStreamCreate(&s[i]));
       buf[i] = malloc(N * sizeof(int32_t));
@@ -72,8 +72,8 @@ struct splitter {
   ncclComm_t parent;
 };
 
-static void* split_alone(void* arg) {
-  struct splitter* s = arg;
+static void *split_alone(void *arg) {
+  struct splitter *s = arg;
   for (int k = 0; k < 5; k++) {
     ncclComm_t child = NULL;
     int n = 0;
@@ -86,7 +86,7 @@ static void* split_alone(void* arg) {
 }
 
 /* Two threads of each rank split different parents at the same time. */
-void c34_parallel(struct team* t) {
+void c34_parallel(struct team *t) {
   ncclComm_t other[CONF_MAX_RANKS];
   if (!team_init(t, other, NULL)) return;
   struct splitter s[2] = {{t->first, t->comm[0]}, {t->first, other[0]}};
@@ -98,7 +98,7 @@ void c34_parallel(struct team* t) {
 }
 
 /* Survivors go on in a child without the lost rank, without its help, in bounded time, in the old order. */
-static void survive(struct team* t, int lost, int flags) {
+static void survive(struct team *t, int lost, int flags) {
   int me = t->first, list[1] = {lost}, n = -1, rank = -1;
   ncclComm_t child = NULL;
   double start = conf_now();
@@ -124,7 +124,7 @@ static void survive(struct team* t, int lost, int flags) {
 }
 
 /* The lost rank has exited without a word, while nothing ran. */
-void c35_exited(struct team* t) {
+void c35_exited(struct team *t) {
   int lost = 1;
   coll_alive(t, t->comm);
   conf_barrier(t);
@@ -137,7 +137,7 @@ void c35_exited(struct team* t) {
 }
 
 /* The survivors are stuck in an all-reduce that the lost rank never joins (it lives, but is elsewhere). */
-void c35_stuck(struct team* t) {
+void c35_stuck(struct team *t) {
   enum { N = 1000 };
   int lost = t->nranks - 2, me = t->first;
   static int32_t buf[N];
@@ -158,7 +158,7 @@ void c35_stuck(struct team* t) {
 }
 
 /* The communicator of the first half grows by the others, twice, with ids from different members. */
-void c35_grow(struct team* t) {
+void c35_grow(struct team *t) {
   int me = t->first, n = t->nranks, part = n / 2;
   ncclComm_t c = NULL, next;
   if (!OK(me, ncclCommSplit(t->comm[0], me < part ? 0 : NCCL_SPLIT_NOCOLOR, me, &c, NULL))) return;

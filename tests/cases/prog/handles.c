@@ -6,13 +6,13 @@
 
 #include "cases.h"
 
-static void* from_elsewhere(void* arg) {
-  struct team* t = arg;
+static void *from_elsewhere(void *arg) {
+  struct team *t = arg;
   coll_alive(t, t->comm); /* a thread that did not make the communicator */
   return NULL;
 }
 
-void c20(struct team* t) {
+void c20(struct team *t) {
   int me = t->first, n = 0, x = 1, y = 2;
   ncclResult_t state;
   ncclComm_t c[CONF_MAX_RANKS], gone;
@@ -30,7 +30,7 @@ void c20(struct team* t) {
   /* Memory that is no communicator: zeros, a text, the middle of a real one. */
   static _Alignas(64) char zeros[8192];
   static _Alignas(64) char text[8192] = "this is no communicator";
-  ncclComm_t bad[] = {(ncclComm_t)zeros, (ncclComm_t)text, (ncclComm_t)((char*)t->comm[0] + 8)};
+  ncclComm_t bad[] = {(ncclComm_t)zeros, (ncclComm_t)text, (ncclComm_t)((char *)t->comm[0] + 8)};
   for (int k = 0; k < 3; k++) {
     RC(me, ncclInvalidArgument, ncclCommCount(bad[k], &n));
     RC(me, ncclInvalidArgument, ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, bad[k], NULL));
@@ -43,17 +43,17 @@ void c20(struct team* t) {
 }
 
 /* The whole life of a one-rank communicator through one loaded copy. */
-static int use_copy(int me, void* lib, const char* which) {
-  ncclResult_t (*get_id)(ncclUniqueId*);
-  ncclResult_t (*init)(ncclComm_t*, int, ncclUniqueId, int);
-  ncclResult_t (*reduce)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
+static int use_copy(int me, void *lib, const char *which) {
+  ncclResult_t (*get_id)(ncclUniqueId *);
+  ncclResult_t (*init)(ncclComm_t *, int, ncclUniqueId, int);
+  ncclResult_t (*reduce)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
   ncclResult_t (*destroy)(ncclComm_t);
-  const char* (*last)(ncclComm_t);
-  *(void**)&get_id = dlsym(lib, "ncclGetUniqueId");
-  *(void**)&init = dlsym(lib, "ncclCommInitRank");
-  *(void**)&reduce = dlsym(lib, "ncclAllReduce");
-  *(void**)&destroy = dlsym(lib, "pncclCommDestroy");
-  *(void**)&last = dlsym(lib, "ncclGetLastError");
+  const char *(*last)(ncclComm_t);
+  *(void **)&get_id = dlsym(lib, "ncclGetUniqueId");
+  *(void **)&init = dlsym(lib, "ncclCommInitRank");
+  *(void **)&reduce = dlsym(lib, "ncclAllReduce");
+  *(void **)&destroy = dlsym(lib, "pncclCommDestroy");
+  *(void **)&last = dlsym(lib, "ncclGetLastError");
   if (!get_id || !init || !reduce || !destroy || !last) return conf_fail(me, "%s: a symbol is missing", which);
   ncclUniqueId id;
   ncclComm_t c = NULL;
@@ -69,7 +69,7 @@ static int use_copy(int me, void* lib, const char* which) {
   return rc == ncclSuccess;
 }
 
-static int copy_file(const char* from, const char* to) {
+static int copy_file(const char *from, const char *to) {
   char buf[65536];
   int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0755);
   ssize_t n = -1;
@@ -81,24 +81,26 @@ static int copy_file(const char* from, const char* to) {
 }
 
 /* The linked library is used, then a second file of it is opened: it works or is refused with a text; the first goes on. */
-void c22_copy(struct team* t) {
+void c22_copy(struct team *t) {
   int me = t->first;
   ncclComm_t c[CONF_MAX_RANKS];
   char dir[] = "/tmp/gccl-copy-XXXXXX", from[600], to[600];
   if (!team_init(t, c, NULL) || !TRUE(me, mkdtemp(dir) != NULL)) return;
-  const char* path = gcclLibraryPath();
-  const char* slash = strrchr(path, '/');
+  const char *path = gcclLibraryPath();
+  const char *slash = strrchr(path, '/');
   int stem = slash ? (int)(slash - path) : 0;
-  static const char* const files[] = {"libgccl.so", "libgccl_core.so"};
+  static const char *const files[] = {"libgccl.so", "libgccl_core.so"};
   for (int k = 0; k < 2; k++) {
     snprintf(from, sizeof from, "%.*s/%s", stem, path, files[k]);
     snprintf(to, sizeof to, "%s/%s", dir, files[k]);
     TRUE(me, copy_file(from, to));
   }
   snprintf(to, sizeof to, "%s/libgccl.so", dir);
-  void* second = dlopen(to, RTLD_NOW | RTLD_LOCAL);
-  if (!second) conf_fail(me, "dlopen of a second copy: %s", dlerror());
-  else use_copy(me, second, "a second copy of the library");
+  void *second = dlopen(to, RTLD_NOW | RTLD_LOCAL);
+  if (!second)
+    conf_fail(me, "dlopen of a second copy: %s", dlerror());
+  else
+    use_copy(me, second, "a second copy of the library");
   coll_alive(t, c);
   team_destroy(t, c);
   for (int k = 0; k < 2; k++) {
@@ -109,10 +111,12 @@ void c22_copy(struct team* t) {
 }
 
 /* The linked file opened again by path, RTLD_LOCAL: the same library, which must work. */
-void c22_local(struct team* t) {
+void c22_local(struct team *t) {
   int me = t->first;
-  void* lib = dlopen(gcclLibraryPath(), RTLD_NOW | RTLD_LOCAL);
-  if (!lib) conf_fail(me, "dlopen(%s): %s", gcclLibraryPath(), dlerror());
-  else TRUE(me, use_copy(me, lib, "the library by its path"));
+  void *lib = dlopen(gcclLibraryPath(), RTLD_NOW | RTLD_LOCAL);
+  if (!lib)
+    conf_fail(me, "dlopen(%s): %s", gcclLibraryPath(), dlerror());
+  else
+    TRUE(me, use_copy(me, lib, "the library by its path"));
   if (lib) dlclose(lib);
 }

@@ -3,7 +3,7 @@
 
 #include "cases.h"
 
-ncclResult_t try_init(struct team* t, const ncclUniqueId* id, int nranks, int rank, ncclComm_t* comm, double* took) {
+ncclResult_t try_init(struct team *t, const ncclUniqueId *id, int nranks, int rank, ncclComm_t *comm, double *took) {
   double start = conf_now();
   conf_at(t->first, "ncclCommInitRank as %d of %d", rank, nranks);
   *comm = NULL;
@@ -13,8 +13,8 @@ ncclResult_t try_init(struct team* t, const ncclUniqueId* id, int nranks, int ra
   return rc;
 }
 
-int says(int rank, const char* word, const char* where) {
-  const char* text = ncclGetLastError(NULL);
+int says(int rank, const char *word, const char *where) {
+  const char *text = ncclGetLastError(NULL);
   if (strstr(text, word)) return 1;
   return conf_fail(rank, "%s: the text does not say \"%s\": \"%s\"", where, word, text);
 }
@@ -26,7 +26,7 @@ int64_t sum_of(int rank, ncclComm_t comm, int64_t value) {
 
 /* Init returns at once although the other rank is not there, bare and in a group; polling and abort do not block;
  * once the rank came, a group runs at once. */
-void c02(struct team* t) {
+void c02(struct team *t) {
   int me = t->first, n = t->nranks;
   ncclConfig_t cfg = NCCL_CONFIG_INITIALIZER;
   cfg.blocking = 0;
@@ -38,7 +38,8 @@ void c02(struct team* t) {
     if (me == 0) { /* the others never come to this one */
       double start = conf_now();
       if (grouped) OK(me, ncclGroupStart());
-      conf_rc_any(me, ncclCommInitRankConfig(&c, n, lonely, me, &cfg), "ncclCommInitRankConfig", 2, ncclInProgress, grouped ? ncclSuccess : ncclInProgress);
+      conf_rc_any(me, ncclCommInitRankConfig(&c, n, lonely, me, &cfg), "ncclCommInitRankConfig", 2, ncclInProgress,
+                  grouped ? ncclSuccess : ncclInProgress);
       if (grouped) RC(me, ncclInProgress, ncclGroupEnd());
       if (conf_now() - start > 0.5) conf_fail(me, "nonblocking init took %.3f s", conf_now() - start);
       for (int k = 0; k < 5; k++) {
@@ -75,7 +76,7 @@ void c02(struct team* t) {
 }
 
 /* (a) Each rank makes an id of its own: everybody waits at another door. */
-void c03_own_id(struct team* t) {
+void c03_own_id(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t c;
@@ -92,7 +93,7 @@ void c03_own_id(struct team* t) {
 
 /* (b), (c): the same id for a second communicator, while the first lives or after its end. It works separately or is
  * refused; the data of the two never mix. */
-static void same_id(struct team* t, int first_lives) {
+static void same_id(struct team *t, int first_lives) {
   int me = t->first, n = t->nranks;
   ncclUniqueId id;
   ncclComm_t a, b;
@@ -115,11 +116,11 @@ static void same_id(struct team* t, int first_lives) {
   if (rc == ncclSuccess) OK(me, ncclCommDestroy(b));
   conf_barrier(t); /* the root's process serves the id until all have given up */
 }
-void c03_twice(struct team* t) { same_id(t, 1); }
-void c03_again(struct team* t) { same_id(t, 0); }
+void c03_twice(struct team *t) { same_id(t, 1); }
+void c03_again(struct team *t) { same_id(t, 0); }
 
 /* (d) The process that made the id is gone. */
-void c03_gone(struct team* t) {
+void c03_gone(struct team *t) {
   int me = t->first;
   ncclComm_t c;
   double took;
@@ -138,7 +139,7 @@ void c03_gone(struct team* t) {
 }
 
 /* (e) An id of zeros, the usual result of an ignored error. */
-void c03_zeros(struct team* t) {
+void c03_zeros(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t c;
@@ -153,7 +154,7 @@ void c03_zeros(struct team* t) {
   if (c) OK(me, ncclCommAbort(c));
 }
 
-void c04_arguments(struct team* t) {
+void c04_arguments(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t c;
@@ -167,7 +168,7 @@ void c04_arguments(struct team* t) {
 }
 
 /* Two processes are rank 1: all ranks hear of it. */
-void c04_duplicate(struct team* t) {
+void c04_duplicate(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t c;
@@ -180,7 +181,7 @@ void c04_duplicate(struct team* t) {
 }
 
 /* One process says 3 ranks, another 4: both numbers are in the text everywhere. */
-void c04_sizes(struct team* t) {
+void c04_sizes(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t c;

@@ -9,26 +9,26 @@
 #include "cases.h"
 
 /* Used by C06, C07, C24 and C29: whatever the environment is, ranks meet and compute. */
-void alive(struct team* t) {
+void alive(struct team *t) {
   for (int k = 0; k < 3; k++) coll_alive(t, t->comm);
 }
 
 /* C06: no interface matches: an error that names the variable, its value and the interfaces of the host. */
-void refused_filter(struct team* t) {
+void refused_filter(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   RC(me, ncclInvalidUsage, ncclGetUniqueId(&id));
-  const char* value = getenv("NCCL_SOCKET_IFNAME"); /* not there when a file has it */
+  const char *value = getenv("NCCL_SOCKET_IFNAME"); /* not there when a file has it */
   says(me, "NCCL_SOCKET_IFNAME", "the variable");
   says(me, value ? value : "nosuch0", "its value");
   says(me, "lo", "the interfaces of the host");
 }
 
 /* Ports on which this process listens: its socket descriptors, looked up in the kernel's table. */
-static int listening_ports(int* port, int max) {
+static int listening_ports(int *port, int max) {
   int n = 0;
   for (int v6 = 0; v6 < 2; v6++) {
-    FILE* f = fopen(v6 ? "/proc/self/net/tcp6" : "/proc/self/net/tcp", "r");
+    FILE *f = fopen(v6 ? "/proc/self/net/tcp6" : "/proc/self/net/tcp", "r");
     char line[400];
     while (f && fgets(line, sizeof line, f)) {
       unsigned p, state;
@@ -36,8 +36,8 @@ static int listening_ports(int* port, int max) {
       if (sscanf(line, " %*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %*s %*s %lu", &p, &state, &inode) != 3 || state != 10) continue;
       char want[40], path[300], link[64];
       snprintf(want, sizeof want, "socket:[%lu]", inode);
-      DIR* d = opendir("/proc/self/fd");
-      for (struct dirent* e; d && (e = readdir(d));) {
+      DIR *d = opendir("/proc/self/fd");
+      for (struct dirent *e; d && (e = readdir(d));) {
         snprintf(path, sizeof path, "/proc/self/fd/%s", e->d_name);
         ssize_t k = readlink(path, link, sizeof link - 1);
         if (k <= 0) continue;
@@ -54,14 +54,14 @@ static int listening_ports(int* port, int max) {
 static int dial(int port) {
   int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  if (s >= 0 && connect(s, (struct sockaddr*)&a, sizeof a) == 0) return s;
+  if (s >= 0 && connect(s, (struct sockaddr *)&a, sizeof a) == 0) return s;
   if (s >= 0) close(s);
   return -1;
 }
 
 static atomic_int noise_stop, noise_count;
 
-static void* noise(void* arg) {
+static void *noise(void *arg) {
   (void)arg;
   static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
   unsigned char big[64];
@@ -75,8 +75,10 @@ static void* noise(void* arg) {
       int kind = atomic_fetch_add(&noise_count, 1) % 4;
       if (kind == 0) (void)!send(s, http, sizeof http - 1, MSG_NOSIGNAL);
       if (kind == 1) (void)!send(s, big, sizeof big, MSG_NOSIGNAL);
-      if (kind == 2 && nhalf < 50) half[nhalf++] = s; /* says nothing and stays */
-      else close(s);
+      if (kind == 2 && nhalf < 50)
+        half[nhalf++] = s; /* says nothing and stays */
+      else
+        close(s);
     }
     conf_sleep(0.002);
   }
@@ -86,7 +88,7 @@ static void* noise(void* arg) {
 
 static void on_alarm(int sig) { (void)sig; }
 
-void c08(struct team* t) {
+void c08(struct team *t) {
   enum { CYCLES = 25 };
   int me = t->first;
   /* No SA_RESTART: every system call of the library can be cut short. */

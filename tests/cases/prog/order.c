@@ -2,18 +2,19 @@
 #include "cases.h"
 
 /* Five thousand operations in one group, of two communicators, three brackets deep. */
-void c37_many(struct team* t) {
+void c37_many(struct team *t) {
   enum { OPS = 5000 };
   ncclComm_t other[CONF_MAX_RANKS];
   if (!team_init(t, other, NULL)) return;
-  int32_t* buf = malloc(sizeof(int32_t) * OPS * (size_t)t->nlocal);
+  int32_t *buf = malloc(sizeof(int32_t) * OPS * (size_t)t->nlocal);
   for (int d = 0; d < 3; d++) OK(t->first, ncclGroupStart());
   for (int k = 0; k < OPS; k++)
     for (int i = 0; i < t->nlocal; i++) {
-      int32_t* x = &buf[(size_t)i * OPS + (size_t)k];
+      int32_t *x = &buf[(size_t)i * OPS + (size_t)k];
       *x = k;
       conf_at(t->first + i, "operation %d of a group", k);
-      if (ncclAllReduce(x, x, 1, ncclInt32, ncclSum, k % 2 ? other[i] : t->comm[i], NULL) != ncclSuccess) conf_fail(t->first + i, "operation %d of a group: %s", k, ncclGetLastError(NULL));
+      if (ncclAllReduce(x, x, 1, ncclInt32, ncclSum, k % 2 ? other[i] : t->comm[i], NULL) != ncclSuccess)
+        conf_fail(t->first + i, "operation %d of a group: %s", k, ncclGetLastError(NULL));
     }
   for (int d = 0; d < 3; d++) OK(t->first, ncclGroupEnd());
   for (int i = 0; i < t->nlocal; i++)
@@ -27,14 +28,14 @@ void c37_many(struct team* t) {
   team_destroy(t, other);
 }
 
-static void* end_elsewhere(void* arg) {
-  struct team* t = arg;
+static void *end_elsewhere(void *arg) {
+  struct team *t = arg;
   RC(t->first, ncclInvalidUsage, ncclGroupEnd()); /* the group belongs to the other thread */
   coll_alive(t, t->comm);                         /* and does not hold up this one */
   return NULL;
 }
 
-void c37_threads(struct team* t) {
+void c37_threads(struct team *t) {
   int r = t->first;
   RC(r, ncclInvalidUsage, ncclGroupEnd());
   OK(r, ncclGroupStart());
@@ -46,7 +47,7 @@ void c37_threads(struct team* t) {
 }
 
 /* Init and a collective on the new communicator in one group: it works or the call is refused, and the group ends. */
-void c37_init(struct team* t) {
+void c37_init(struct team *t) {
   ncclUniqueId id;
   ncclComm_t c[CONF_MAX_RANKS] = {0};
   int32_t x[CONF_MAX_RANKS], y[CONF_MAX_RANKS];
@@ -82,8 +83,8 @@ struct feeder {
   ncclComm_t comm;
 };
 
-static void* feed(void* arg) {
-  struct feeder* f = arg;
+static void *feed(void *arg) {
+  struct feeder *f = arg;
   for (int k = 0; k < f->steps; k++) {
     int64_t x = f->rank + k, y = 0, want = (int64_t)f->nranks * (f->nranks - 1) / 2 + (int64_t)k * f->nranks;
     if (!OK(f->rank, ncclAllReduce(&x, &y, 1, ncclInt64, ncclSum, f->comm, NULL))) break;
@@ -96,13 +97,13 @@ static void* feed(void* arg) {
 }
 
 /* Even ranks issue A then B, odd ranks B then A: on streams of their own, and from threads of their own. */
-void c38_crossed(struct team* t) {
+void c38_crossed(struct team *t) {
   enum { N = 3001, STEPS = 15 };
   int me = t->first;
   ncclComm_t c[2] = {t->comm[0], NULL};
   if (!team_init(t, &c[1], NULL)) return;
   cudaStream_t s[2];
-  int32_t* buf = malloc(sizeof(int32_t) * 2 * N);
+  int32_t *buf = malloc(sizeof(int32_t) * 2 * N);
   for (int k = 0; k < 2; k++) OK(me, gcclStreamCreate(&s[k]));
   for (int step = 0; step < STEPS; step++) {
     for (int j = 0; j < 2 * N; j++) buf[j] = step + j / N;
@@ -123,7 +124,7 @@ void c38_crossed(struct team* t) {
 }
 
 /* Rows, columns and all, as in two-dimensional parallelism. Four ranks make a grid of two by two. */
-void c38_grid(struct team* t) {
+void c38_grid(struct team *t) {
   int me = t->first;
   ncclComm_t row = NULL, col = NULL;
   OK(me, ncclCommSplit(t->comm[0], me / 2, me, &row, NULL));
@@ -146,8 +147,8 @@ struct shared {
   ncclComm_t comm;
 };
 
-static void* share(void* arg) {
-  struct shared* s = arg;
+static void *share(void *arg) {
+  struct shared *s = arg;
   for (int k = 0; k < 40; k++) {
     int64_t x = 1, y = 0;
     ncclResult_t rc = ncclAllReduce(&x, &y, 1, ncclInt64, ncclSum, s->comm, NULL);
@@ -164,7 +165,7 @@ static void* share(void* arg) {
 }
 
 /* One communicator fed by two threads without a lock: equal calls, so any order is right. */
-void c38_shared(struct team* t) {
+void c38_shared(struct team *t) {
   struct shared s = {t->first, t->comm[0]};
   pthread_t th[2];
   for (int k = 0; k < 2; k++) TRUE(t->first, pthread_create(&th[k], NULL, share, &s) == 0);

@@ -15,7 +15,7 @@ static long double contribution(int rank, size_t j) {
   return 0x1p-9L * (long double)(1 + (rank + (int)j) % 3);
 }
 
-static void sum_type(struct team* t, ncclDataType_t type, uint64_t* first) {
+static void sum_type(struct team *t, ncclDataType_t type, uint64_t *first) {
   static __thread unsigned char in[BIG * 4], out[BIG * 4], again[BIG * 4];
   size_t es = num_size(type);
   int me = t->first;
@@ -32,7 +32,7 @@ static void sum_type(struct team* t, ncclDataType_t type, uint64_t* first) {
     uint64_t lo = num_encode(type, s - b), hi = num_encode(type, s + b), got = num_load(type, out, j);
     if (oracle_match(type, got, lo, hi)) continue;
     conf_fail(me, "sum of %d %s at index %zu: want %Lg to %Lg, got %Lg", t->nranks, num_name(type), j, num_decode(type, lo),
-        num_decode(type, hi), num_decode(type, got));
+              num_decode(type, hi), num_decode(type, got));
     break;
   }
   uint64_t h = 0;
@@ -52,7 +52,7 @@ static void sum_type(struct team* t, ncclDataType_t type, uint64_t* first) {
   TRUE(me, memcmp(out, again + AT * es, N * es) == 0);
 }
 
-void c19(struct team* t) {
+void c19(struct team *t) {
   static const ncclDataType_t types[] = {ncclBfloat16, ncclFloat16, ncclFloat32};
   uint64_t first[3] = {0};
   for (int pass = 0; pass < 2; pass++) {

@@ -14,12 +14,13 @@
 
 /* C27: rank 1 moves into namespaces of its own, named in CASE_UNSHARE by letters: user, uts, ipc, mount, network.
  * The result is right, or all ranks get a clear error in bounded time; never a wrong sum, never a hang. */
-void c27(struct team* t) {
+void c27(struct team *t) {
   int me = t->first;
-  const char* kinds = getenv("CASE_UNSHARE");
+  const char *kinds = getenv("CASE_UNSHARE");
   if (me == 1 && kinds) {
     int flags = 0;
-    for (const char* k = kinds; *k; k++) flags |= *k == 'U' ? CLONE_NEWUSER : *k == 'u' ? CLONE_NEWUTS : *k == 'i' ? CLONE_NEWIPC : *k == 'm' ? CLONE_NEWNS : CLONE_NEWNET;
+    for (const char *k = kinds; *k; k++)
+      flags |= *k == 'U' ? CLONE_NEWUSER : *k == 'u' ? CLONE_NEWUTS : *k == 'i' ? CLONE_NEWIPC : *k == 'm' ? CLONE_NEWNS : CLONE_NEWNET;
     if (unshare(flags) != 0) conf_skip("unshare %s: %s", kinds, strerror(errno));
   }
   ncclUniqueId id;
@@ -35,7 +36,8 @@ void c27(struct team* t) {
     OK(me, ncclCommDestroy(c[0]));
     return;
   }
-  if (rc == ncclSuccess) conf_fail(me, "namespaces %s: this rank succeeds, others fail", kinds);
+  if (rc == ncclSuccess)
+    conf_fail(me, "namespaces %s: this rank succeeds, others fail", kinds);
   else {
     TRUE(me, ncclGetLastError(NULL)[0] != 0);
     conf_note("namespaces %s, rank %d: %s", kinds, me, ncclGetLastError(NULL));
@@ -44,7 +46,8 @@ void c27(struct team* t) {
 }
 
 static int refuse_calls(void) {
-  static const unsigned denied[] = {SYS_get_mempolicy, SYS_mbind, SYS_membarrier, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_open};
+  static const unsigned denied[] = {SYS_get_mempolicy,     SYS_mbind,     SYS_membarrier, SYS_process_vm_readv,
+                                    SYS_process_vm_writev, SYS_pidfd_open};
   enum { D = sizeof denied / sizeof *denied };
   struct sock_filter f[D + 3];
   f[0] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
@@ -55,14 +58,18 @@ static int refuse_calls(void) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0;
 }
 
-static void whole_life(struct team* t) {
+static void whole_life(struct team *t) {
   ncclComm_t c[CONF_MAX_RANKS];
   struct pool p;
   if (!team_init(t, c, NULL)) return;
   if (pool_make(&p, t, c, 100003 * 4)) {
     for (int k = 0; k < 10; k++) {
-      struct coll_case q = {.kind = k % K_COUNT, .type = ncclFloat32, .count = k % 2 ? 100003 / (size_t)t->nranks : 77, .buf = k % BUF_KINDS,
-          .inplace = k % K_COUNT == K_BCAST, .seed = (uint64_t)k};
+      struct coll_case q = {.kind = k % K_COUNT,
+                            .type = ncclFloat32,
+                            .count = k % 2 ? 100003 / (size_t)t->nranks : 77,
+                            .buf = k % BUF_KINDS,
+                            .inplace = k % K_COUNT == K_BCAST,
+                            .seed = (uint64_t)k};
       coll_run_case(t, c, &p, &q);
     }
     pool_free(&p, t, c);
@@ -71,7 +78,7 @@ static void whole_life(struct team* t) {
 }
 
 /* C29: a container that refuses some system calls, with little locked memory. */
-void c29_seccomp(struct team* t) {
+void c29_seccomp(struct team *t) {
   struct rlimit l = {65536, 65536};
   (void)setrlimit(RLIMIT_MEMLOCK, &l);
   if (!refuse_calls()) {
@@ -82,7 +89,7 @@ void c29_seccomp(struct team* t) {
 }
 
 /* One CPU for all ranks. */
-void c29_affinity(struct team* t) {
+void c29_affinity(struct team *t) {
   cpu_set_t all, one;
   CPU_ZERO(&one);
   if (sched_getaffinity(0, sizeof all, &all) != 0) return;
@@ -99,12 +106,12 @@ void c29_affinity(struct team* t) {
 }
 
 /* The stack limit that the environment names, for threads that the library starts and for this one. */
-static void* on_small_stack(void* arg) {
+static void *on_small_stack(void *arg) {
   whole_life(arg);
   return NULL;
 }
 
-void c29_stack(struct team* t) {
+void c29_stack(struct team *t) {
   struct rlimit l = {256 << 10, RLIM_INFINITY};
   if (t->first % 2) l.rlim_cur = RLIM_INFINITY;
   TRUE(t->first, setrlimit(RLIMIT_STACK, &l) == 0);
@@ -122,7 +129,7 @@ static double cpu_seconds(int who) {
 }
 
 /* C31: an idle communicator uses under 1 % of a CPU in each process (all ranks of it together). */
-void c31_idle(struct team* t) {
+void c31_idle(struct team *t) {
   coll_alive(t, t->comm);
   conf_barrier(t);
   conf_sleep(0.2);
@@ -135,7 +142,7 @@ void c31_idle(struct team* t) {
 }
 
 /* One rank comes 1.5 s late: the others sleep meanwhile. */
-void c31_late(struct team* t) {
+void c31_late(struct team *t) {
   int64_t x = 1, y = 0;
   OK(t->first, ncclAllReduce(&x, &y, 1, ncclInt64, ncclSum, t->comm[0], NULL));
   conf_barrier(t);
@@ -149,7 +156,7 @@ void c31_late(struct team* t) {
 }
 
 /* Many more ranks than CPUs in a loop of tiny all-reduces: it goes on. */
-void c31_crowd(struct team* t) {
+void c31_crowd(struct team *t) {
   int64_t x = t->first, y = 0, want = (int64_t)t->nranks * (t->nranks - 1) / 2;
   for (int k = 0; k < 100; k++) {
     conf_at(t->first, "8-byte all-reduce %d", k);

@@ -1,7 +1,7 @@
 /* selfsend.c: C13 messages to oneself, C14 sends before receives without a group. */
 #include "cases.h"
 
-void c13(struct team* t) {
+void c13(struct team *t) {
   int me = t->first;
   ncclComm_t c = t->comm[0];
   size_t cap = (size_t)8 << 20;
@@ -36,7 +36,7 @@ void c13(struct team* t) {
 }
 
 /* A send to oneself that nobody receives: invalid usage, alone and in a group, and the communicator goes on. */
-void c13_lone(struct team* t) {
+void c13_lone(struct team *t) {
   int me = t->first;
   char x[4] = "abc";
   RC(me, ncclInvalidUsage, ncclSend(x, 4, ncclInt8, me, t->comm[0], NULL));
@@ -55,8 +55,8 @@ struct watch {
   int aborted;
 };
 
-static void* watch_main(void* arg) {
-  struct watch* w = arg;
+static void *watch_main(void *arg) {
+  struct watch *w = arg;
   double end = conf_now() + 3;
   while (!atomic_load(&w->done) && conf_now() < end) conf_sleep(0.01);
   if (atomic_load(&w->done)) return NULL;
@@ -70,7 +70,7 @@ static void* watch_main(void* arg) {
 
 /* C14: all ranks send in a ring and only then receive. Abort from another thread ends it in bounded time; the caller
  * looks for the circle in the log. */
-void c14(struct team* t) {
+void c14(struct team *t) {
   int me = t->first, n = t->nranks;
   size_t bytes = (size_t)32 << 20;
   unsigned char *a = calloc(1, bytes), *b = calloc(1, bytes);
@@ -83,10 +83,14 @@ void c14(struct team* t) {
   if (rc == ncclSuccess) rc = ncclRecv(b, bytes, ncclInt8, (me + n - 1) % n, w.comm, NULL);
   atomic_store(&w.done, 1);
   pthread_join(th, NULL);
-  if (rc == ncclSuccess) TRUE(me, b[0] == (me + n - 1) % n + 1 && b[bytes - 1] == b[0]);
-  else if (!w.aborted) TRUE(me, ncclGetLastError(NULL)[0] != 0);
-  if (me == 0) conf_note("a ring of sends before receives: %s", rc == ncclSuccess ? "completes" : w.aborted ? "waits until abort" : "is reported");
-  if (w.aborted) t->comm[0] = NULL;
+  if (rc == ncclSuccess)
+    TRUE(me, b[0] == (me + n - 1) % n + 1 && b[bytes - 1] == b[0]);
+  else if (!w.aborted)
+    TRUE(me, ncclGetLastError(NULL)[0] != 0);
+  if (me == 0)
+    conf_note("a ring of sends before receives: %s", rc == ncclSuccess ? "completes" : w.aborted ? "waits until abort" : "is reported");
+  if (w.aborted)
+    t->comm[0] = NULL;
   else if (rc != ncclSuccess) {
     OK(me, ncclCommAbort(t->comm[0]));
     t->comm[0] = NULL;

@@ -3,11 +3,12 @@
 
 /* One rank alone has a setting. Ranks agree on something that works, or all get an error with a table of who has
  * what; never a hang, never a wrong result. Ranks are processes, so each has an environment of its own. */
-void c23(struct team* t) {
+void c23(struct team *t) {
   static const struct {
     const char *name, *value;
-  } odd[] = {{"NCCL_ALGO", "Tree"}, {"NCCL_PROTO", "LL"}, {"NCCL_BUFFSIZE", "65536"}, {"NCCL_MAX_CTAS", "1"},
-      {"GCCL_STAGE_BYTES", "65536"}, {"GCCL_EAGER_BYTES", "16"}, {"GCCL_DETERMINISTIC", "1"}, {"GCCL_CHECK", "0"}, {"NCCL_ALGO", "NoSuchAlgorithm"}};
+  } odd[] = {{"NCCL_ALGO", "Tree"},       {"NCCL_PROTO", "LL"},          {"NCCL_BUFFSIZE", "65536"},
+             {"NCCL_MAX_CTAS", "1"},      {"GCCL_STAGE_BYTES", "65536"}, {"GCCL_EAGER_BYTES", "16"},
+             {"GCCL_DETERMINISTIC", "1"}, {"GCCL_CHECK", "0"},           {"NCCL_ALGO", "NoSuchAlgorithm"}};
   int me = t->first;
   for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
     ncclUniqueId id;
@@ -22,12 +23,13 @@ void c23(struct team* t) {
     conf_barrier(t);
     long long all = atomic_load(&W->note[k]);
     if (all != t->nranks && all != 100 * t->nranks)
-      conf_fail(me, "%s=%s on rank 1 only: some ranks succeed and some fail (this one: %d, \"%s\")", odd[k].name, odd[k].value, rc, ncclGetLastError(NULL));
+      conf_fail(me, "%s=%s on rank 1 only: some ranks succeed and some fail (this one: %d, \"%s\")", odd[k].name, odd[k].value, rc,
+                ncclGetLastError(NULL));
     if (all == t->nranks) {
       coll_alive(t, c);
       OK(me, ncclCommDestroy(c[0]));
     } else {
-      const char* text = ncclGetLastError(NULL);
+      const char *text = ncclGetLastError(NULL);
       if (rc != ncclSuccess && (!strstr(text, odd[k].name) || !strstr(text, "rank 1") || !strstr(text, odd[k].value)))
         conf_fail(me, "%s on rank 1 only: the text does not name it, rank and value %s: \"%s\"", odd[k].name, odd[k].value, text);
       if (c[0]) OK(me, ncclCommAbort(c[0]));
@@ -39,7 +41,7 @@ void c23(struct team* t) {
 }
 
 /* A setting that all ranks have cannot be obeyed: all get an error, whose text the caller of this program reads. */
-void refused_setting(struct team* t) {
+void refused_setting(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t c = NULL;
@@ -50,9 +52,9 @@ void refused_setting(struct team* t) {
 }
 
 /* NCCL_WIN_ENABLE is 0: registration succeeds and gives no window, whatever the flags. */
-void no_windows(struct team* t) {
+void no_windows(struct team *t) {
   int me = t->first;
-  void* p = NULL;
+  void *p = NULL;
   if (!OK(me, ncclMemAlloc(&p, 1 << 20))) return;
   for (int flags = 0; flags < 2; flags++) {
     ncclWindow_t w = (ncclWindow_t)p;
@@ -65,7 +67,7 @@ void no_windows(struct team* t) {
 }
 
 /* A run that has something to log; the last rank ends without saying goodbye. */
-void c25(struct team* t) {
+void c25(struct team *t) {
   coll_alive(t, t->comm);
   int x = 1;
   for (int i = 0; i < t->nlocal; i++) (void)ncclAllReduce(&x, &x, 1, (ncclDataType_t)77, ncclSum, t->comm[i], NULL);

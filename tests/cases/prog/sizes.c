@@ -5,14 +5,19 @@
 #include "numfmt.h"
 
 /* C11: every call with nothing to do, NULL and real pointers, every root; what follows matches up. */
-void c11(struct team* t) {
+void c11(struct team *t) {
   struct pool p;
   if (!pool_make(&p, t, t->comm, 4096)) return;
   for (int kind = 0; kind < K_COUNT; kind++)
     for (int root = 0; root < t->nranks; root++)
       for (int nulls = 0; nulls < 2; nulls++) {
-        struct coll_case c = {.kind = kind, .op = coll_reduces(kind) ? (root + nulls) % OP_COUNT : 0, .root = root,
-            .type = (ncclDataType_t)((kind + root) % ncclNumTypes), .nulls = nulls, .inplace = kind == K_BCAST, .seed = 4};
+        struct coll_case c = {.kind = kind,
+                              .op = coll_reduces(kind) ? (root + nulls) % OP_COUNT : 0,
+                              .root = root,
+                              .type = (ncclDataType_t)((kind + root) % ncclNumTypes),
+                              .nulls = nulls,
+                              .inplace = kind == K_BCAST,
+                              .seed = 4};
         coll_run_case(t, t->comm, &p, &c);
         c.count = 5;
         if (root == 0) coll_run_case(t, t->comm, &p, &c);
@@ -49,7 +54,7 @@ void c11(struct team* t) {
 }
 
 /* C15: the documented in-place places for every root, type width and memory; what must not change is looked at. */
-void c15(struct team* t) {
+void c15(struct team *t) {
   struct pool p;
   if (!pool_make(&p, t, t->comm, 1001u * 8 * (size_t)t->nranks)) return;
   static const int kinds[] = {K_ALLREDUCE, K_REDUCE, K_REDUCESCATTER, K_ALLGATHER, K_BROADCAST, K_GATHER, K_SCATTER};
@@ -58,21 +63,27 @@ void c15(struct team* t) {
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
     for (int root = 0; root < t->nranks; root++)
       for (int v = 0; v < 6; v++) {
-        struct coll_case c = {.kind = kinds[k], .root = root, .type = types[v % 4], .count = counts[v % 3], .inplace = 1,
-            .buf = (v + root) % BUF_KINDS, .shift_send = v, .seed = (uint64_t)(v * 10 + root)};
+        struct coll_case c = {.kind = kinds[k],
+                              .root = root,
+                              .type = types[v % 4],
+                              .count = counts[v % 3],
+                              .inplace = 1,
+                              .buf = (v + root) % BUF_KINDS,
+                              .shift_send = v,
+                              .seed = (uint64_t)(v * 10 + root)};
         coll_run_case(t, t->comm, &p, &c);
       }
   pool_free(&p, t, t->comm);
 }
 
 /* C15 with checks: the documented places work, and places beside them are refused, whatever the size. */
-void c15_near(struct team* t) {
+void c15_near(struct team *t) {
   int me = t->first, n = t->nranks;
   ncclComm_t c = t->comm[0];
   static const size_t counts[] = {2, 33, 3001};
   for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
     size_t m = counts[k];
-    float* b = calloc(m * (size_t)(n + 2), sizeof *b);
+    float *b = calloc(m * (size_t)(n + 2), sizeof *b);
     if (!TRUE(me, b != NULL)) return;
     float *own = b + (size_t)me * m, *far = b + m * (size_t)n;
     RC(me, ncclInvalidArgument, ncclAllReduce(b, b + 1, m, ncclFloat, ncclSum, c, NULL));
@@ -107,14 +118,14 @@ void c15_near(struct team* t) {
 /* Pattern that tells positions apart and needs no table. */
 static unsigned char at(size_t j, int rank) { return (unsigned char)((j * 2654435761u >> 13) + (size_t)rank * 31 + (j >> 31) * 7); }
 
-static void fill(unsigned char* p, size_t n, int rank) {
+static void fill(unsigned char *p, size_t n, int rank) {
   for (size_t j = 0; j < n; j += 1 << 20) p[j] = at(j, rank); /* sparse: the rest stays zero pages */
   for (size_t c = (size_t)1 << 31; c <= n; c += (size_t)1 << 31)
     for (size_t j = c - 64; j < c + 64 && j < n; j++) p[j] = at(j, rank);
   for (size_t j = n - 64; j < n; j++) p[j] = at(j, rank);
 }
 
-static int same(const unsigned char* p, size_t n, int who, int rank, const char* what) {
+static int same(const unsigned char *p, size_t n, int who, int rank, const char *what) {
   for (size_t c = (size_t)1 << 31; c <= n; c += (size_t)1 << 31)
     for (size_t j = c - 64; j < c + 64 && j < n; j++)
       if (p[j] != at(j, who)) return conf_fail(rank, "%s: index %zu: want %#x, got %#x", what, j, at(j, who), p[j]);
@@ -125,13 +136,13 @@ static int same(const unsigned char* p, size_t n, int who, int rank, const char*
   return 1;
 }
 
-static unsigned char* big(size_t n) {
-  void* p = mmap(NULL, n + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+static unsigned char *big(size_t n) {
+  void *p = mmap(NULL, n + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
 
 /* C16: 2^31+7 bytes, two ranks as threads: buffers are four times that. */
-void c16(struct team* t) {
+void c16(struct team *t) {
   int me = t->first;
   size_t n = ((size_t)1 << 31) + 7;
   unsigned char *a = big(n), *b = big(2 * n);
@@ -152,7 +163,7 @@ void c16(struct team* t) {
 }
 
 /* A size that overflows is refused before any access. */
-void c16_overflow(struct team* t) {
+void c16_overflow(struct team *t) {
   int me = t->first, x = 1;
   ncclComm_t c = t->comm[0];
   size_t n = (size_t)t->nranks;
@@ -172,17 +183,17 @@ void c16_overflow(struct team* t) {
 
 /* C17: both buffers end at a page that may not be touched, and begin anywhere. */
 struct edge {
-  unsigned char* base;
+  unsigned char *base;
   size_t bytes;
 };
 
-static int edge_make(struct edge* e, size_t bytes) {
+static int edge_make(struct edge *e, size_t bytes) {
   e->bytes = (bytes + 4095) & ~(size_t)4095;
   e->base = mmap(NULL, e->bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return e->base != MAP_FAILED && mprotect(e->base + e->bytes, 4096, PROT_NONE) == 0;
 }
 
-static void edge_case(struct team* t, const struct coll_case* c, struct edge* in, struct edge* out) {
+static void edge_case(struct team *t, const struct coll_case *c, struct edge *in, struct edge *out) {
   int me = t->first, n = t->nranks;
   size_t es = num_size(c->type), ns = coll_send_elements(c, n), nr = coll_recv_elements(c, n);
   struct coll_run run = {0};
@@ -202,8 +213,10 @@ static void edge_case(struct team* t, const struct coll_case* c, struct edge* in
   }
   for (size_t j = 0; j < nr; j++) {
     uint64_t lo, hi, got = num_load(c->type, run.recv, j);
-    if (c->kind == K_ALLREDUCE) oracle_reduce(&o, j, &lo, &hi);
-    else lo = hi = oracle_input(&o, (int)(j / c->count), j % c->count);
+    if (c->kind == K_ALLREDUCE)
+      oracle_reduce(&o, j, &lo, &hi);
+    else
+      lo = hi = oracle_input(&o, (int)(j / c->count), j % c->count);
     if (oracle_match(c->type, got, lo, hi)) continue;
     conf_fail(me, "at a page end: %s: index %zu: want %#llx, got %#llx", text, j, (unsigned long long)lo, (unsigned long long)got);
     return;
@@ -215,14 +228,17 @@ static void edge_case(struct team* t, const struct coll_case* c, struct edge* in
     }
 }
 
-void c17(struct team* t) {
+void c17(struct team *t) {
   struct edge in, out;
-  if (!TRUE(t->first, edge_make(&in, 1025 * 8 + GUARD_BYTES)) || !TRUE(t->first, edge_make(&out, 1025 * 8 * (size_t)t->nranks + GUARD_BYTES))) return;
+  if (!TRUE(t->first, edge_make(&in, 1025 * 8 + GUARD_BYTES)) ||
+      !TRUE(t->first, edge_make(&out, 1025 * 8 * (size_t)t->nranks + GUARD_BYTES)))
+    return;
   for (int type = 0; type < ncclNumTypes; type++)
     for (size_t k = 1; k <= 70; k++) {
       size_t count = k <= 67 ? k : 1022 + (k - 67);
       /* The end stands still, so a count that grows by one moves the beginning by one element. */
-      struct coll_case c = {.kind = k % 4 == 3 ? K_ALLGATHER : K_ALLREDUCE, .type = (ncclDataType_t)type, .count = count, .flavour = EXACT, .seed = k};
+      struct coll_case c = {
+          .kind = k % 4 == 3 ? K_ALLGATHER : K_ALLREDUCE, .type = (ncclDataType_t)type, .count = count, .flavour = EXACT, .seed = k};
       c.op = c.kind == K_ALLREDUCE ? (int)(k % OP_COUNT) : 0;
       edge_case(t, &c, &in, &out);
     }

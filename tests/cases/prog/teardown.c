@@ -4,7 +4,7 @@
 static ncclComm_t exit_comm;
 
 /* One rank ends without destroying; the others then destroy: an error or success, bounded, no crash. */
-void c33_exit(struct team* t) {
+void c33_exit(struct team *t) {
   int me = t->first;
   ncclComm_t c[1];
   if (!team_init(t, c, NULL)) return;
@@ -20,7 +20,7 @@ void c33_exit(struct team* t) {
 }
 
 /* One rank destroys and exits, the others do so 2 s later. */
-void c33_late(struct team* t) {
+void c33_late(struct team *t) {
   int me = t->first;
   ncclComm_t c[1];
   if (!team_init(t, c, NULL)) return;
@@ -40,14 +40,14 @@ static void at_exit(void) {
 }
 
 /* Destroy in an exit handler that was registered before the library was used, so it runs after the library's own. */
-void c33_atexit(struct team* t) {
+void c33_atexit(struct team *t) {
   atexit(at_exit);
   if (!team_init(t, &exit_comm, NULL)) return;
   coll_alive(t, &exit_comm);
 }
 
 /* Nothing is destroyed: streams, windows, memory, communicators and an open group are left to the exit. */
-void c33_nodestroy(struct team* t) {
+void c33_nodestroy(struct team *t) {
   int me = t->first;
   ncclComm_t c[1];
   void *mem, *h;

@@ -1,14 +1,14 @@
 /* windows.c: C43 wrong handles and offsets, C46 registration while operations run. */
 #include "cases.h"
 
-static int window(struct team* t, ncclComm_t* c, size_t bytes, void** mem, ncclWindow_t* win) {
+static int window(struct team *t, ncclComm_t *c, size_t bytes, void **mem, ncclWindow_t *win) {
   *win = NULL;
   return OK(t->first, ncclMemAlloc(mem, bytes)) && OK(t->first, ncclCommWindowRegister(c[0], *mem, bytes, win, NCCL_WIN_COLL_SYMMETRIC)) &&
          TRUE(t->first, *win != NULL);
 }
 
 /* A window of A used on B, handles of the wrong kind, a put past the end: refused, nothing written, all goes on. */
-void c43(struct team* t) {
+void c43(struct team *t) {
   int me = t->first, peer = (me + 1) % t->nranks;
   ncclComm_t b[CONF_MAX_RANKS];
   void *ma, *mb, *reg = NULL, *user = NULL;
@@ -30,7 +30,7 @@ void c43(struct team* t) {
   if (reg) RC(me, ncclInvalidArgument, ncclCommWindowDeregister(t->comm[0], (ncclWindow_t)reg));
   conf_barrier(t);
   for (int j = 0; j < 8192; j++)
-    if (!TRUE(me, ((char*)ma)[j] == 0x11 && ((char*)mb)[j] == 0x22)) break;
+    if (!TRUE(me, ((char *)ma)[j] == 0x11 && ((char *)mb)[j] == 0x22)) break;
   OK(me, ncclCommDeregister(t->comm[0], reg));
   OK(me, ncclCommWindowDeregister(t->comm[0], wa));
   OK(me, ncclCommWindowDeregister(b[0], wb));
@@ -47,10 +47,10 @@ struct looper {
   atomic_int stop, loops;
 };
 
-static void* register_loop(void* arg) {
-  struct looper* l = arg;
+static void *register_loop(void *arg) {
+  struct looper *l = arg;
   while (!atomic_load(&l->stop)) {
-    char* mem = malloc(20000);
+    char *mem = malloc(20000);
     void *h = NULL, *p = NULL;
     OK(l->rank, ncclCommRegister(l->comm, mem, 20000, &h));
     OK(l->rank, ncclCommDeregister(l->comm, h));
@@ -63,7 +63,7 @@ static void* register_loop(void* arg) {
 }
 
 /* A second thread registers other memory and frees it all the time; the all-gathers stay right. */
-void c46_other(struct team* t) {
+void c46_other(struct team *t) {
   struct pool p;
   struct looper l = {.rank = t->first, .comm = t->comm[0]};
   pthread_t th;
@@ -80,17 +80,17 @@ void c46_other(struct team* t) {
 }
 
 /* Deregistering a window that a running operation uses waits for the operation or is refused; the result is right. */
-void c46_used(struct team* t) {
+void c46_used(struct team *t) {
   enum { N = 200003 };
   int me = t->first;
-  void* mem;
+  void *mem;
   ncclWindow_t win;
   cudaStream_t s;
   size_t bytes = (N * sizeof(int32_t) + 4095) & ~(size_t)4095;
   if (!OK(me, gcclStreamCreate(&s))) return;
   for (int round = 0; round < 6; round++) {
     if (!window(t, t->comm, bytes, &mem, &win)) return;
-    int32_t* x = mem;
+    int32_t *x = mem;
     for (int j = 0; j < N; j++) x[j] = j % 1000;
     OK(me, ncclAllReduce(x, x, N, ncclInt32, ncclSum, t->comm[0], s));
     conf_at(me, "ncclCommWindowDeregister of a window in use");

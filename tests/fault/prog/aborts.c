@@ -2,7 +2,7 @@
 #include "faults.h"
 
 /* One rank waits for a signal that only it could send. */
-void fault_abort_alone(struct team* t) {
+void fault_abort_alone(struct team *t) {
   static ncclComm_t comm;
   struct aborter a;
   ncclWaitSignalDesc_t d = {.opCnt = 1, .peer = 0};
@@ -20,8 +20,8 @@ struct late {
   ncclComm_t comm;
 };
 
-static void* abort_late(void* arg) {
-  struct late* l = arg;
+static void *abort_late(void *arg) {
+  struct late *l = arg;
   conf_sleep(l->delay);
   OK(l->rank, ncclCommAbort(l->comm));
   return NULL;
@@ -29,7 +29,7 @@ static void* abort_late(void* arg) {
 
 /* A row of communicators, each aborted from another thread while calls come one after another: alone, in groups and on a
  * stream. Calls see an error or a destroyed communicator; nothing of it is touched after it is gone. */
-void fault_abort_busy(struct team* t) {
+void fault_abort_busy(struct team *t) {
   enum { ROUNDS = 30, N = 3000 };
   int me = t->first;
   static int32_t buf[CONF_MAX_RANKS][2][N];
@@ -69,7 +69,7 @@ void fault_abort_busy(struct team* t) {
 }
 
 /* A communicator whose launch is queued behind another's that never ends is aborted first. */
-void fault_abort_queued(struct team* t) {
+void fault_abort_queued(struct team *t) {
   int me = t->first;
   static int32_t buf[CONF_MAX_RANKS][3];
   ncclComm_t stuck = t->comm[0], queued;

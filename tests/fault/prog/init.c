@@ -4,7 +4,7 @@
 #include "faults.h"
 
 /* The call must fail by itself soon after W->when, and say which rank is lost. */
-static void failed_init(struct team* t, ncclComm_t comm, ncclResult_t rc, int lost) {
+static void failed_init(struct team *t, ncclComm_t comm, ncclResult_t rc, int lost) {
   int me = t->first, host_lost = lost == 0, late_rank = me == t->nranks - 1;
   double late = conf_now() - atomic_load(&W->when);
   conf_rc(me, ncclRemoteError, rc, "ncclCommInitRank after a rank was killed", __FILE__, __LINE__);
@@ -20,7 +20,7 @@ static void failed_init(struct team* t, ncclComm_t comm, ncclResult_t rc, int lo
   conf_await(1, t->nranks - 1, 20);
 }
 
-static void init_with_victim(struct team* t, int victim) {
+static void init_with_victim(struct team *t, int victim) {
   int me = t->first, late = t->nranks - 1;
   ncclUniqueId id;
   ncclComm_t comm = NULL;
@@ -40,11 +40,11 @@ static void init_with_victim(struct team* t, int victim) {
   failed_init(t, comm, rc, victim);
 }
 
-void fault_init_kill(struct team* t) { init_with_victim(t, t->nranks - 2); }
-void fault_init_kill_root(struct team* t) { init_with_victim(t, 0); }
+void fault_init_kill(struct team *t) { init_with_victim(t, t->nranks - 2); }
+void fault_init_kill_root(struct team *t) { init_with_victim(t, 0); }
 
 /* The last rank never comes: after the limit, 3 s in the environment, every other rank names it. */
-void fault_missing(struct team* t) {
+void fault_missing(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   ncclComm_t comm = NULL;
@@ -63,7 +63,7 @@ void fault_missing(struct team* t) {
 }
 
 /* A blocking init that waits for the last rank is ended by abort from another thread. */
-void fault_abort_init(struct team* t) {
+void fault_abort_init(struct team *t) {
   int me = t->first;
   ncclUniqueId id;
   static ncclComm_t comm[CONF_MAX_RANKS];

@@ -7,7 +7,7 @@
 
 /* With 64 descriptors communicators are made until it fails: the text names the limit, and what was made works on. A
  * rank that cannot even open a connection cannot tell the others, who wait for it: GCCL_INIT_TIMEOUT is 3 s. */
-void fault_descriptors(struct team* t) {
+void fault_descriptors(struct team *t) {
   int me = t->first;
   struct rlimit l = {64, 64};
   if (W->launch == LAUNCH_PROCS || me == 0) TRUE(me, setrlimit(RLIMIT_NOFILE, &l) == 0);
@@ -28,14 +28,16 @@ void fault_descriptors(struct team* t) {
     comm[made] = NULL;
     double start = conf_now();
     ncclResult_t rc = ncclCommInitRank(&comm[made], t->nranks, W->id[slot], me);
-    if (rc == ncclSuccess) made++;
+    if (rc == ncclSuccess)
+      made++;
     else {
       failed = 1;
       char text[1024];
       snprintf(text, sizeof text, "%s", ncclGetLastError(NULL)); /* abort below may have an error of its own */
       conf_note("rank %d, communicator %d: %s", me, made, text);
       conf_rc_any(me, rc, "ncclCommInitRank without descriptors", 3, ncclSystemError, ncclRemoteError, ncclTimeout);
-      if (rc == ncclSystemError && (!strstr(text, "64") || !(strstr(text, "descriptor") || strstr(text, "NOFILE") || strstr(text, "open files"))))
+      if (rc == ncclSystemError &&
+          (!strstr(text, "64") || !(strstr(text, "descriptor") || strstr(text, "NOFILE") || strstr(text, "open files"))))
         conf_fail(me, "ncclCommInitRank without descriptors: the text names no limit: \"%s\"", text);
       if (conf_now() - start > 10) conf_fail(me, "running out of descriptors was reported after %.1f s", conf_now() - start);
       if (comm[made]) bounded_abort(me, comm[made]);
@@ -77,7 +79,7 @@ static int child_ends(int me, pid_t pid, double seconds) {
 }
 
 /* A child of a process that has used the library gets errors, and no call hangs; the parent goes on. */
-void fault_fork_after(struct team* t) {
+void fault_fork_after(struct team *t) {
   int me = t->first;
   int32_t x = 1, y = 0;
   ncclComm_t c = t->comm[0];
@@ -86,7 +88,7 @@ void fault_fork_after(struct team* t) {
   pid_t pid = fork();
   if (pid == 0) {
     int v = 0, n;
-    void* p = NULL;
+    void *p = NULL;
     ncclUniqueId id;
     ncclComm_t made = NULL;
     ncclResult_t state;
@@ -115,12 +117,12 @@ static int one_rank(int me) {
   ncclUniqueId id;
   ncclComm_t c = NULL;
   int32_t x = 6, y = 0;
-  return OK(me, ncclGetUniqueId(&id)) && OK(me, ncclCommInitRank(&c, 1, id, 0)) && OK(me, ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, c, NULL)) &&
-         TRUE(me, y == 6) && OK(me, ncclCommDestroy(c));
+  return OK(me, ncclGetUniqueId(&id)) && OK(me, ncclCommInitRank(&c, 1, id, 0)) &&
+         OK(me, ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, c, NULL)) && TRUE(me, y == 6) && OK(me, ncclCommDestroy(c));
 }
 
 /* Fork with the library loaded and unused: it works in the child and in the parent. */
-void fault_fork_before(struct team* t) {
+void fault_fork_before(struct team *t) {
   int me = t->first, v;
   OK(me, ncclGetVersion(&v)); /* asking for the version is no use */
   if (W->launch == LAUNCH_PROCS) TRUE(me, conf_proc_status("Threads") == 1);

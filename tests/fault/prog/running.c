@@ -5,7 +5,7 @@
 
 enum { N = 5000 };
 
-static void after_loss(struct team* t, ncclResult_t rc, int victim) {
+static void after_loss(struct team *t, ncclResult_t rc, int victim) {
   int me = t->first;
   double late = conf_now() - atomic_load(&W->when);
   ncclResult_t state = ncclSuccess;
@@ -28,7 +28,7 @@ static void die(int me) {
   raise(SIGKILL);
 }
 
-void fault_coll_kill(struct team* t) {
+void fault_coll_kill(struct team *t) {
   int me = t->first, victim = t->nranks - 2;
   static int32_t buf[N];
   ncclResult_t rc = ncclSuccess;
@@ -42,7 +42,7 @@ void fault_coll_kill(struct team* t) {
 }
 
 /* The same with work on a stream: the call returned long ago, the asynchronous error tells. */
-void fault_coll_kill_stream(struct team* t) {
+void fault_coll_kill_stream(struct team *t) {
   int me = t->first, victim = t->nranks - 2;
   static int32_t buf[N];
   cudaStream_t s;
@@ -66,7 +66,7 @@ void fault_coll_kill_stream(struct team* t) {
 }
 
 /* A stopped rank is no dead rank: the others wait until somebody aborts, and then at once they do not. */
-void fault_coll_stop(struct team* t) {
+void fault_coll_stop(struct team *t) {
   int me = t->first, victim = t->nranks - 2;
   static int32_t buf[N];
   static ncclComm_t comm;
@@ -93,7 +93,7 @@ void fault_coll_stop(struct team* t) {
 }
 
 /* Rank 0 waits in a collective that nobody joins. */
-static void waiting(struct team* t, int receive) {
+static void waiting(struct team *t, int receive) {
   int me = t->first;
   static ncclComm_t comm[CONF_MAX_RANKS];
   int32_t x = 1, y = 2;
@@ -115,5 +115,5 @@ static void waiting(struct team* t, int receive) {
   t->comm[0] = NULL;
 }
 
-void fault_abort_waiting(struct team* t) { waiting(t, 0); }
-void fault_abort_recv(struct team* t) { waiting(t, 1); }
+void fault_abort_waiting(struct team *t) { waiting(t, 0); }
+void fault_abort_recv(struct team *t) { waiting(t, 1); }

@@ -6,35 +6,35 @@
 static int32_t in[4] = {1, 2, 3, 4}, out[16];
 
 /* The collectives behind one signature; root is ignored where there is none. */
-static ncclResult_t call(int kind, const void* s, void* d, size_t n, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t c) {
+static ncclResult_t call(int kind, const void *s, void *d, size_t n, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t c) {
   switch (kind) {
-    case K_ALLREDUCE: return ncclAllReduce(s, d, n, type, op, c, NULL);
-    case K_REDUCE: return ncclReduce(s, d, n, type, op, root, c, NULL);
-    case K_REDUCESCATTER: return ncclReduceScatter(s, d, n, type, op, c, NULL);
-    case K_ALLGATHER: return ncclAllGather(s, d, n, type, c, NULL);
-    case K_BROADCAST: return ncclBroadcast(s, d, n, type, root, c, NULL);
-    case K_BCAST: return ncclBcast(d, n, type, root, c, NULL);
-    case K_ALLTOALL: return ncclAlltoAll(s, d, n, type, c, NULL);
-    case K_GATHER: return ncclGather(s, d, n, type, root, c, NULL);
-    case K_SCATTER: return ncclScatter(s, d, n, type, root, c, NULL);
-    default: return ncclSend(s, n, type, root, c, NULL);
+  case K_ALLREDUCE: return ncclAllReduce(s, d, n, type, op, c, NULL);
+  case K_REDUCE: return ncclReduce(s, d, n, type, op, root, c, NULL);
+  case K_REDUCESCATTER: return ncclReduceScatter(s, d, n, type, op, c, NULL);
+  case K_ALLGATHER: return ncclAllGather(s, d, n, type, c, NULL);
+  case K_BROADCAST: return ncclBroadcast(s, d, n, type, root, c, NULL);
+  case K_BCAST: return ncclBcast(d, n, type, root, c, NULL);
+  case K_ALLTOALL: return ncclAlltoAll(s, d, n, type, c, NULL);
+  case K_GATHER: return ncclGather(s, d, n, type, root, c, NULL);
+  case K_SCATTER: return ncclScatter(s, d, n, type, root, c, NULL);
+  default: return ncclSend(s, n, type, root, c, NULL);
   }
 }
 static int has_root(int kind) {
   return kind == K_REDUCE || kind == K_BROADCAST || kind == K_BCAST || kind == K_GATHER || kind == K_SCATTER || kind == K_SENDRECV;
 }
 
-static void want(int r, int kind, const char* what, ncclResult_t code, ncclResult_t got, const char* word) {
+static void want(int r, int kind, const char *what, ncclResult_t code, ncclResult_t got, const char *word) {
   char text[160];
   snprintf(text, sizeof text, "%s with %s", coll_names[kind], what);
   if (!conf_rc(r, code, got, text, __FILE__, __LINE__)) return;
-  const char* last = ncclGetLastError(NULL);
-  const char* name = kind == K_SENDRECV ? "ncclSend" : coll_names[kind];
+  const char *last = ncclGetLastError(NULL);
+  const char *name = kind == K_SENDRECV ? "ncclSend" : coll_names[kind];
   if (!strstr(last, name)) conf_fail(r, "%s: the text does not name the call: \"%s\"", text, last);
   if (word && !strstr(last, word)) conf_fail(r, "%s: the text does not show %s: \"%s\"", text, word, last);
 }
 
-static void collectives(struct team* t, size_t count) {
+static void collectives(struct team *t, size_t count) {
   ncclComm_t c = t->comm[0];
   int r = t->first, n = t->nranks;
   char size[16];
@@ -64,19 +64,21 @@ static void collectives(struct team* t, size_t count) {
 }
 
 /* Host mode reads buffers itself, so a NULL one is found before anything starts. */
-static void buffers(struct team* t) {
+static void buffers(struct team *t) {
   ncclComm_t c = t->comm[0];
   int r = t->first;
   want(r, K_ALLREDUCE, "sendbuff NULL", ncclInvalidArgument, ncclAllReduce(NULL, out, 4, ncclInt32, ncclSum, c, NULL), "sendbuff");
   want(r, K_ALLREDUCE, "recvbuff NULL", ncclInvalidArgument, ncclAllReduce(in, NULL, 4, ncclInt32, ncclSum, c, NULL), "recvbuff");
   want(r, K_ALLGATHER, "recvbuff NULL", ncclInvalidArgument, ncclAllGather(in, NULL, 4, ncclInt32, c, NULL), "recvbuff");
   want(r, K_SENDRECV, "sendbuff NULL", ncclInvalidArgument, ncclSend(NULL, 4, ncclInt32, 0, c, NULL), "sendbuff");
-  want(r, K_ALLREDUCE, "a size past size_t", ncclInvalidArgument, ncclAllReduce(in, out, SIZE_MAX / 4 + 2, ncclInt32, ncclSum, c, NULL), "count");
+  want(r, K_ALLREDUCE, "a size past size_t", ncclInvalidArgument, ncclAllReduce(in, out, SIZE_MAX / 4 + 2, ncclInt32, ncclSum, c, NULL),
+       "count");
   if (t->nranks > 1)
-    want(r, K_ALLGATHER, "a total size past size_t", ncclInvalidArgument, ncclAllGather(in, out, SIZE_MAX / 8 / (size_t)t->nranks + 2, ncclInt64, c, NULL), "count");
+    want(r, K_ALLGATHER, "a total size past size_t", ncclInvalidArgument,
+         ncclAllGather(in, out, SIZE_MAX / 8 / (size_t)t->nranks + 2, ncclInt64, c, NULL), "count");
 }
 
-static void operators(struct team* t) {
+static void operators(struct team *t) {
   ncclComm_t c = t->comm[0];
   int r = t->first;
   float f = 2;
@@ -102,7 +104,7 @@ static void operators(struct team* t) {
   for (int k = 0; k < 100; k++) OK(r, ncclRedOpDestroy(many[(k * 37) % 100], c));
 }
 
-static void queries(struct team* t) {
+static void queries(struct team *t) {
   ncclComm_t c = t->comm[0];
   int r = t->first, n = 77;
   ncclComm_t made = c;
@@ -129,7 +131,7 @@ static void queries(struct team* t) {
   RC(r, ncclInvalidArgument, ncclCommAbort((ncclComm_t)in));
 }
 
-void suite_badargs(struct team* t) {
+void suite_badargs(struct team *t) {
   if (t->first == 0) { /* one thread writes the shared buffer's expected pattern */
     memset(out, 0x33, sizeof out);
   }
@@ -140,7 +142,7 @@ void suite_badargs(struct team* t) {
   operators(t);
   queries(t);
   for (size_t k = 0; k < sizeof out; k++)
-    if (!TRUE(t->first, ((unsigned char*)out)[k] == (W->launch == LAUNCH_PROCS && t->first ? 0 : 0x33))) break;
+    if (!TRUE(t->first, ((unsigned char *)out)[k] == (W->launch == LAUNCH_PROCS && t->first ? 0 : 0x33))) break;
   conf_barrier(t);
   coll_alive(t, t->comm);
 }

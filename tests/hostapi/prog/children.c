@@ -1,7 +1,7 @@
 /* children.c: split, shrink, grow and revoke: who is in, in which order, and that parents and children both work. */
 #include "suites.h"
 
-static void check_child(struct team* t, ncclComm_t* child, const int* want_size, const int* want_rank) {
+static void check_child(struct team *t, ncclComm_t *child, const int *want_size, const int *want_rank) {
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i, n = -1, rank = -1;
     if (!TRUE(r, (child[i] != NULL) == (want_size[i] > 0)) || !child[i]) continue;
@@ -12,15 +12,16 @@ static void check_child(struct team* t, ncclComm_t* child, const int* want_size,
   }
 }
 
-static void destroy_some(struct team* t, ncclComm_t* comm) {
+static void destroy_some(struct team *t, ncclComm_t *comm) {
   EACH(t, "ncclCommDestroy of children", ncclCommDestroy(comm[i])); /* NULL succeeds */
 }
 
-static int split_with(struct team* t, ncclComm_t* parent, ncclComm_t* child, const int* color, const int* key) {
+static int split_with(struct team *t, ncclComm_t *parent, ncclComm_t *child, const int *color, const int *key) {
   for (int i = 0; i < t->nlocal; i++) child[i] = (ncclComm_t)child; /* must become NULL or the child */
   team_start(t);
   int ok = 1;
-  for (int i = 0; i < t->nlocal; i++) ok &= OK(t->first + i, ncclCommSplit(parent[i], color[t->first + i], key[t->first + i], &child[i], NULL));
+  for (int i = 0; i < t->nlocal; i++)
+    ok &= OK(t->first + i, ncclCommSplit(parent[i], color[t->first + i], key[t->first + i], &child[i], NULL));
   ok &= team_end(t, "ncclCommSplit");
   int size[CONF_MAX_RANKS], rank[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
@@ -37,7 +38,7 @@ static int split_with(struct team* t, ncclComm_t* parent, ncclComm_t* child, con
   return ok;
 }
 
-static void splits(struct team* t) {
+static void splits(struct team *t) {
   int color[CONF_MAX_RANKS], key[CONF_MAX_RANKS];
   ncclComm_t child[CONF_MAX_RANKS], grand[CONF_MAX_RANKS];
   for (int variant = 0; variant < 4; variant++) {
@@ -62,7 +63,7 @@ static void splits(struct team* t) {
   }
 }
 
-static void shrinks(struct team* t, ncclComm_t* parent) {
+static void shrinks(struct team *t, ncclComm_t *parent) {
   ncclComm_t child[CONF_MAX_RANKS] = {0};
   int list[3] = {0}, size[CONF_MAX_RANKS], rank[CONF_MAX_RANKS];
   int r0 = t->first;
@@ -95,7 +96,7 @@ static void shrinks(struct team* t, ncclComm_t* parent) {
 }
 
 /* The first half of the ranks grows by the second half. */
-static void grows(struct team* t) {
+static void grows(struct team *t) {
   if (t->nranks < 2) return;
   int n = t->nranks, half = n / 2, color[CONF_MAX_RANKS], key[CONF_MAX_RANKS];
   ncclComm_t part[CONF_MAX_RANKS], big[CONF_MAX_RANKS] = {0};
@@ -134,7 +135,7 @@ static void grows(struct team* t) {
   destroy_some(t, big);
 }
 
-static void revokes(struct team* t) {
+static void revokes(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS], child[CONF_MAX_RANKS] = {0};
   if (!team_init(t, comm, NULL)) return;
   RC(t->first, ncclInvalidArgument, ncclCommRevoke(comm[0], 1));
@@ -161,7 +162,7 @@ static void revokes(struct team* t) {
   destroy_some(t, comm);
 }
 
-void suite_children(struct team* t) {
+void suite_children(struct team *t) {
   splits(t);
   ncclComm_t own[CONF_MAX_RANKS];
   if (team_init(t, own, NULL)) {

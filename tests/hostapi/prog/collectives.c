@@ -7,12 +7,12 @@
 static const size_t counts[] = {0, 1, 2, 3, 7, 17, 64, 255, 1000, 4097};
 enum { NCOUNTS = sizeof counts / sizeof *counts };
 
-static int pick(uint64_t* s, int n) { return (int)(conf_rand(s) % (uint64_t)n); }
+static int pick(uint64_t *s, int n) { return (int)(conf_rand(s) % (uint64_t)n); }
 
 static int can_be_inplace(int kind) { return kind != K_ALLTOALL && kind != K_SENDRECV; }
 
 /* Values that the header forbids together are moved to allowed ones. */
-static void repair(struct coll_case* c, int nranks) {
+static void repair(struct coll_case *c, int nranks) {
   if (c->kind == K_BCAST) c->inplace = 1;
   if (!can_be_inplace(c->kind)) c->inplace = 0;
   if (!coll_reduces(c->kind)) c->op = 0;
@@ -20,7 +20,7 @@ static void repair(struct coll_case* c, int nranks) {
   c->root %= nranks;
 }
 
-static struct coll_case draw(uint64_t* s, int nranks) {
+static struct coll_case draw(uint64_t *s, int nranks) {
   struct coll_case c = {0};
   c.kind = pick(s, K_COUNT);
   c.op = pick(s, OP_COUNT);
@@ -40,7 +40,7 @@ static struct coll_case draw(uint64_t* s, int nranks) {
   return c;
 }
 
-void suite_matrix(struct team* t) {
+void suite_matrix(struct team *t) {
   struct pool p;
   if (!pool_make(&p, t, t->comm, 4097u * 8 * (size_t)t->nranks)) return;
   uint64_t s = W->seed;
@@ -64,7 +64,7 @@ enum { FACTORS = 9 };
 #define LEVELS 12 /* the most values that one factor has */
 _Static_assert(LEVELS >= (int)ncclNumTypes && LEVELS >= (int)NCOUNTS && LEVELS >= (int)K_COUNT, "a factor has more values than room");
 
-static void factor_values(const struct coll_case* c, int v[FACTORS]) {
+static void factor_values(const struct coll_case *c, int v[FACTORS]) {
   int count = 0;
   while (counts[count] != c->count) count++;
   int all[FACTORS] = {c->kind, c->op, (int)c->type, count, c->root, c->inplace, c->buf, c->shift_send != c->shift_recv, c->stream};
@@ -73,7 +73,7 @@ static void factor_values(const struct coll_case* c, int v[FACTORS]) {
 
 typedef unsigned char cover_t[FACTORS][LEVELS][FACTORS][LEVELS];
 
-static int fresh_pairs(const cover_t cover, const struct coll_case* c) {
+static int fresh_pairs(const cover_t cover, const struct coll_case *c) {
   int v[FACTORS], n = 0;
   factor_values(c, v);
   for (int a = 0; a < FACTORS; a++)
@@ -81,17 +81,17 @@ static int fresh_pairs(const cover_t cover, const struct coll_case* c) {
   return n;
 }
 
-static void mark(cover_t cover, const struct coll_case* c) {
+static void mark(cover_t cover, const struct coll_case *c) {
   int v[FACTORS];
   factor_values(c, v);
   for (int a = 0; a < FACTORS; a++)
     for (int b = a + 1; b < FACTORS; b++) cover[a][v[a]][b][v[b]] = 1;
 }
 
-void suite_pairs(struct team* t) {
+void suite_pairs(struct team *t) {
   struct pool p;
   if (!pool_make(&p, t, t->comm, 4097u * 8 * (size_t)t->nranks)) return;
-  cover_t* cover = calloc(1, sizeof *cover);
+  cover_t *cover = calloc(1, sizeof *cover);
   uint64_t s = W->seed * 77 + 5;
   /* Greedy: the best of 40 draws each time, until draws bring nothing new or the budget is used. */
   for (int done = 0, dry = 0; done < 350 && dry < 5; done++) {
@@ -109,7 +109,7 @@ void suite_pairs(struct team* t) {
   pool_free(&p, t, t->comm);
 }
 
-void suite_large(struct team* t) {
+void suite_large(struct team *t) {
   static const struct {
     size_t count;
     ncclDataType_t type;
@@ -129,7 +129,7 @@ void suite_large(struct team* t) {
       c.flavour = EXACT;
       repair(&c, t->nranks);
       size_t most = coll_send_elements(&c, t->nranks) > coll_recv_elements(&c, t->nranks) ? coll_send_elements(&c, t->nranks)
-                                                                                        : coll_recv_elements(&c, t->nranks);
+                                                                                          : coll_recv_elements(&c, t->nranks);
       while (most * num_size(c.type) > cap) { /* odd counts stay odd: tails matter */
         c.count = c.count / 2 | 1;
         most = most / 2 + (size_t)t->nranks;

@@ -6,19 +6,19 @@ typedef struct {
   int nRanks, rank, stride;
 } team3; /* ncclTeam_t: passed and returned in two registers */
 
-ncclResult_t ncclCommQueryProperties(ncclComm_t, void*);
-ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*);
-ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*);
-ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t, size_t, int, void**);
-ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t, size_t, void**);
-ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t, size_t, void*, void**);
-ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t, size_t, int, void**);
-ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t, team3, int, void*, void*);
-ncclResult_t ncclGinInboxA2ACreateRequirement(team3, int, int, void*, void*);
-ncclResult_t ncclGinOutboxCreateRequirement(int, int, void*, void*);
+ncclResult_t ncclCommQueryProperties(ncclComm_t, void *);
+ncclResult_t ncclDevCommCreate(ncclComm_t, const void *, void *);
+ncclResult_t ncclDevCommDestroy(ncclComm_t, const void *);
+ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t, size_t, int, void **);
+ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t, size_t, void **);
+ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t, size_t, void *, void **);
+ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t, size_t, int, void **);
+ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t, team3, int, void *, void *);
+ncclResult_t ncclGinInboxA2ACreateRequirement(team3, int, int, void *, void *);
+ncclResult_t ncclGinOutboxCreateRequirement(int, int, void *, void *);
 int ncclLLA2ACalcSlots(int, int);
-ncclResult_t ncclLLA2ACreateRequirement(int, int, void*, void*);
-ncclResult_t ncclLsaBarrierCreateRequirement(team3, int, void*, void*);
+ncclResult_t ncclLLA2ACreateRequirement(int, int, void *, void *);
+ncclResult_t ncclLsaBarrierCreateRequirement(team3, int, void *, void *);
 team3 ncclTeamWorld(ncclComm_t);
 team3 ncclTeamLsa(ncclComm_t);
 team3 ncclTeamRail(ncclComm_t);
@@ -26,19 +26,19 @@ int ncclTeamRankToWorld(ncclComm_t, team3, int);
 int ncclTeamRankToLsa(ncclComm_t, team3, int);
 
 /* Refused: the code, and a text that names the call. */
-static void refused(int rank, const char* name, ncclResult_t rc) {
+static void refused(int rank, const char *name, ncclResult_t rc) {
   if (!conf_rc(rank, ncclInvalidUsage, rc, name, "deviceapi.c", 0)) return;
   if (!strstr(ncclGetLastError(NULL), name)) conf_fail(rank, "%s: the text does not name the call: \"%s\"", name, ncclGetLastError(NULL));
 }
 
-void suite_deviceapi(struct team* t) {
+void suite_deviceapi(struct team *t) {
   _Static_assert(sizeof(team3) == 12, "ncclTeam_t has twelve bytes");
   int r = t->first;
   ncclComm_t c = t->comm[0];
   _Alignas(16) unsigned char in[4096] = {0}, res[4096];
   memset(res, 0x77, sizeof res);
   team3 team = {t->nranks, r, 1};
-  void* p = in;
+  void *p = in;
   ncclWindow_t w = (ncclWindow_t)in;
   refused(r, "ncclCommQueryProperties", ncclCommQueryProperties(c, res));
   refused(r, "ncclDevCommCreate", ncclDevCommCreate(c, in, res));

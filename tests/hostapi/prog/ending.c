@@ -1,7 +1,7 @@
 /* ending.c: finalize, destroy and abort in any order, from other threads, with children alive and work queued. */
 #include "suites.h"
 
-static int finalized(struct team* t) {
+static int finalized(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   if (!team_init(t, comm, NULL)) return 0;
   coll_alive(t, comm);
@@ -17,7 +17,7 @@ static int finalized(struct team* t) {
   return 1;
 }
 
-static void aborted(struct team* t) {
+static void aborted(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   if (!team_init(t, comm, NULL)) return;
   coll_alive(t, comm);
@@ -28,7 +28,7 @@ static void aborted(struct team* t) {
   }
 }
 
-static void family(struct team* t, int parent_first) {
+static void family(struct team *t, int parent_first) {
   ncclComm_t parent[CONF_MAX_RANKS], child[CONF_MAX_RANKS] = {0};
   if (!team_init(t, parent, NULL)) return;
   EACH(t, "ncclCommSplit", ncclCommSplit(parent[i], 0, r, &child[i], NULL));
@@ -38,11 +38,11 @@ static void family(struct team* t, int parent_first) {
 }
 
 /* Destroy without finalize waits for enqueued work; its result is there afterwards. */
-static void with_work(struct team* t) {
+static void with_work(struct team *t) {
   enum { N = 50021 };
   ncclComm_t comm[CONF_MAX_RANKS];
   cudaStream_t s[CONF_MAX_RANKS];
-  int32_t* buf[CONF_MAX_RANKS];
+  int32_t *buf[CONF_MAX_RANKS];
   if (!team_init(t, comm, NULL)) return;
   for (int i = 0; i < t->nlocal; i++) {
     OK(t->first + i, gcclStreamCreate(&s[i]));
@@ -59,14 +59,14 @@ static void with_work(struct team* t) {
   }
 }
 
-static void* destroy_elsewhere(void* comm) { return (void*)(intptr_t)ncclCommDestroy((ncclComm_t)comm); }
+static void *destroy_elsewhere(void *comm) { return (void *)(intptr_t)ncclCommDestroy((ncclComm_t)comm); }
 
 /* Two communicators, destroyed in different order on odd and even ranks, by other threads. */
-static void crossed(struct team* t) {
+static void crossed(struct team *t) {
   ncclComm_t c[2][CONF_MAX_RANKS];
   if (t->nlocal > 1 || !team_init(t, c[0], NULL) || !team_init(t, c[1], NULL)) return;
   pthread_t th[2];
-  void* rc[2];
+  void *rc[2];
   for (int k = 0; k < 2; k++) {
     int which = t->first % 2 ? 1 - k : k;
     if (!TRUE(t->first, pthread_create(&th[k], NULL, destroy_elsewhere, c[which][0]) == 0)) return;
@@ -78,7 +78,7 @@ static void crossed(struct team* t) {
   }
 }
 
-void suite_ending(struct team* t) {
+void suite_ending(struct team *t) {
   if (!finalized(t)) return;
   aborted(t);
   conf_barrier(t);

@@ -5,7 +5,7 @@
 enum { OPS = 5 };
 
 /* Issues OPS cases on comms[k] in one group, depth brackets deep, and checks all. */
-static void together(struct team* t, ncclComm_t* comms[OPS], struct pool pools[OPS], struct coll_case c[OPS], int depth) {
+static void together(struct team *t, ncclComm_t *comms[OPS], struct pool pools[OPS], struct coll_case c[OPS], int depth) {
   static __thread struct coll_run run[OPS][CONF_MAX_RANKS];
   for (int k = 0; k < OPS; k++)
     for (int i = 0; i < t->nlocal; i++) coll_prepare(&c[k], t, &pools[k], i, &run[k][i]);
@@ -28,7 +28,7 @@ static void together(struct team* t, ncclComm_t* comms[OPS], struct pool pools[O
     for (int i = 0; i < t->nlocal; i++) coll_check(&c[k], t, i, &run[k][i]);
 }
 
-static struct coll_case small(uint64_t* s, int kind, int nranks) {
+static struct coll_case small(uint64_t *s, int kind, int nranks) {
   static const size_t counts[] = {1, 17, 300, 1025};
   struct coll_case c = {0};
   c.kind = kind;
@@ -43,10 +43,10 @@ static struct coll_case small(uint64_t* s, int kind, int nranks) {
 }
 
 /* Every rank sends to every rank, itself too, messages of different length, two a pair. */
-static void everyone(struct team* t, ncclComm_t* comm) {
+static void everyone(struct team *t, ncclComm_t *comm) {
   enum { N = 40 };
   int n = t->nranks;
-  int32_t* buf = malloc(sizeof(int32_t) * (size_t)t->nlocal * (size_t)n * 4 * N);
+  int32_t *buf = malloc(sizeof(int32_t) * (size_t)t->nlocal * (size_t)n * 4 * N);
 #define MSG(i, p, k) (buf + ((((size_t)(i) * (size_t)n + (size_t)(p)) * 4) + (size_t)(k)) * N)
   OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
@@ -77,7 +77,7 @@ static void everyone(struct team* t, ncclComm_t* comm) {
 }
 
 /* A bad call inside a group stops the whole group, and the next group is clean. */
-static void errors(struct team* t) {
+static void errors(struct team *t) {
   int r = t->first;
   int32_t in = 5, out = 7;
   RC(r, ncclInvalidUsage, ncclGroupEnd());
@@ -103,7 +103,7 @@ static void errors(struct team* t) {
   coll_alive(t, t->comm);
 }
 
-static void simulate(struct team* t) {
+static void simulate(struct team *t) {
   int32_t in[64] = {1}, out[64] = {9};
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
@@ -131,13 +131,13 @@ static void simulate(struct team* t) {
   for (int i = 0; i < t->nlocal; i++) TRUE(t->first + i, sum[i] == t->nranks);
 }
 
-void suite_groups(struct team* t) {
+void suite_groups(struct team *t) {
   uint64_t s = W->seed + 99;
   struct pool pools[OPS];
   ncclComm_t second[CONF_MAX_RANKS];
   if (!team_init(t, second, NULL)) return;
-  ncclComm_t* same[OPS] = {t->comm, t->comm, t->comm, t->comm, t->comm};
-  ncclComm_t* mixed[OPS] = {t->comm, second, t->comm, second, second};
+  ncclComm_t *same[OPS] = {t->comm, t->comm, t->comm, t->comm, t->comm};
+  ncclComm_t *mixed[OPS] = {t->comm, second, t->comm, second, second};
   /* Windows belong to one communicator; on the other one their memory is ordinary. */
   for (int k = 0; k < OPS; k++)
     if (!pool_make(&pools[k], t, mixed[k][0] == second[0] ? second : t->comm, 1025u * 8 * (size_t)t->nranks)) return;

@@ -7,8 +7,8 @@ struct elsewhere {
   ncclComm_t comm;
 };
 
-static void* other_thread(void* arg) {
-  struct elsewhere* e = arg;
+static void *other_thread(void *arg) {
+  struct elsewhere *e = arg;
   int n = 0;
   /* A thread that made no error of its own still finds the process's last one; its calls work as its creator's. */
   TRUE(e->rank, ncclGetLastError(NULL) != NULL);
@@ -17,14 +17,14 @@ static void* other_thread(void* arg) {
   return NULL;
 }
 
-void suite_library(struct team* t) {
+void suite_library(struct team *t) {
   int r = t->first, v = 0, n = -5;
   OK(r, ncclGetVersion(&v));
   TRUE(r, v == NCCL_VERSION_CODE);
   OK(r, pncclGetVersion(&v));
   RC(r, ncclInvalidArgument, ncclGetVersion(NULL));
   for (int code = -1; code <= 50; code++) {
-    const char* s = ncclGetErrorString((ncclResult_t)code);
+    const char *s = ncclGetErrorString((ncclResult_t)code);
     if (!TRUE(r, s && s[0])) break;
     if (code >= 0 && code < ncclNumResults)
       for (int k = 0; k < code; k++) TRUE(r, strcmp(s, ncclGetErrorString((ncclResult_t)k)) != 0);
@@ -34,7 +34,7 @@ void suite_library(struct team* t) {
 
   /* A communicator without a failure has no text, whatever the thread did; the thread's text names call and value. */
   RC(r, ncclInvalidArgument, ncclBcast(&n, 1, ncclInt32, 12345, t->comm[0], NULL));
-  const char* last = ncclGetLastError(NULL);
+  const char *last = ncclGetLastError(NULL);
   if (!strstr(last, "Bcast") || !strstr(last, "12345")) conf_fail(r, "last error names neither call nor value: \"%s\"", last);
   TRUE(r, ncclGetLastError(t->comm[0]) != NULL);
   ncclResult_t state = ncclInternalError;

@@ -5,7 +5,7 @@
 
 #include "suites.h"
 
-static void facts(struct team* t, const ncclComm_t* comm) {
+static void facts(struct team *t, const ncclComm_t *comm) {
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i, n = -1, rank = -1, dev = -1;
     ncclResult_t state = ncclInternalError;
@@ -17,7 +17,7 @@ static void facts(struct team* t, const ncclComm_t* comm) {
   }
 }
 
-static void with_config(struct team* t) {
+static void with_config(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   ncclConfig_t cfg = NCCL_CONFIG_INITIALIZER;
   cfg.blocking = 1;
@@ -51,39 +51,48 @@ static void with_config(struct team* t) {
   }
 }
 
-static void bad_config(struct team* t) {
+static void bad_config(struct team *t) {
   struct {
-    const char* field;
+    const char *field;
     size_t offset;
     int value;
   } bad[] = {
-      {"blocking", offsetof(ncclConfig_t, blocking), 2},         {"cgaClusterSize", offsetof(ncclConfig_t, cgaClusterSize), -1},
-      {"minCTAs", offsetof(ncclConfig_t, minCTAs), 0},           {"maxCTAs", offsetof(ncclConfig_t, maxCTAs), -3},
-      {"splitShare", offsetof(ncclConfig_t, splitShare), 2},     {"collnetEnable", offsetof(ncclConfig_t, collnetEnable), 7},
-      {"CTAPolicy", offsetof(ncclConfig_t, CTAPolicy), 4},       {"shrinkShare", offsetof(ncclConfig_t, shrinkShare), -1},
-      {"nvlsCTAs", offsetof(ncclConfig_t, nvlsCTAs), 0},         {"nChannelsPerNetPeer", offsetof(ncclConfig_t, nChannelsPerNetPeer), 65},
-      {"graphUsageMode", offsetof(ncclConfig_t, graphUsageMode), 3}, {"numRmaCtx", offsetof(ncclConfig_t, numRmaCtx), -1},
-      {"maxP2pPeers", offsetof(ncclConfig_t, maxP2pPeers), 0},   {"graphStreamOrdering", offsetof(ncclConfig_t, graphStreamOrdering), 2},
-      {"nvlinkCentricSched", offsetof(ncclConfig_t, nvlinkCentricSched), 2}, {"magic", offsetof(ncclConfig_t, magic), 1},
+      {"blocking", offsetof(ncclConfig_t, blocking), 2},
+      {"cgaClusterSize", offsetof(ncclConfig_t, cgaClusterSize), -1},
+      {"minCTAs", offsetof(ncclConfig_t, minCTAs), 0},
+      {"maxCTAs", offsetof(ncclConfig_t, maxCTAs), -3},
+      {"splitShare", offsetof(ncclConfig_t, splitShare), 2},
+      {"collnetEnable", offsetof(ncclConfig_t, collnetEnable), 7},
+      {"CTAPolicy", offsetof(ncclConfig_t, CTAPolicy), 4},
+      {"shrinkShare", offsetof(ncclConfig_t, shrinkShare), -1},
+      {"nvlsCTAs", offsetof(ncclConfig_t, nvlsCTAs), 0},
+      {"nChannelsPerNetPeer", offsetof(ncclConfig_t, nChannelsPerNetPeer), 65},
+      {"graphUsageMode", offsetof(ncclConfig_t, graphUsageMode), 3},
+      {"numRmaCtx", offsetof(ncclConfig_t, numRmaCtx), -1},
+      {"maxP2pPeers", offsetof(ncclConfig_t, maxP2pPeers), 0},
+      {"graphStreamOrdering", offsetof(ncclConfig_t, graphStreamOrdering), 2},
+      {"nvlinkCentricSched", offsetof(ncclConfig_t, nvlinkCentricSched), 2},
+      {"magic", offsetof(ncclConfig_t, magic), 1},
   };
   ncclUniqueId id;
   if (!team_id(t, &id)) return;
   for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
     ncclConfig_t cfg = NCCL_CONFIG_INITIALIZER;
-    memcpy((char*)&cfg + bad[k].offset, &bad[k].value, sizeof(int));
+    memcpy((char *)&cfg + bad[k].offset, &bad[k].value, sizeof(int));
     ncclComm_t comm = (ncclComm_t)&cfg;
     conf_at(t->first, "config with a bad %s", bad[k].field);
     ncclResult_t rc = ncclCommInitRankConfig(&comm, t->nranks, id, t->first, &cfg);
     if (conf_rc(t->first, ncclInvalidArgument, rc, bad[k].field, "bad config", 0)) {
       if (!strstr(ncclGetLastError(NULL), bad[k].field))
-        conf_fail(t->first, "config with %s %d: the last error does not name the field: \"%s\"", bad[k].field, bad[k].value, ncclGetLastError(NULL));
+        conf_fail(t->first, "config with %s %d: the last error does not name the field: \"%s\"", bad[k].field, bad[k].value,
+                  ncclGetLastError(NULL));
     } else if (rc == ncclSuccess) {
       ncclCommAbort(comm);
     }
   }
 }
 
-static void scalable(struct team* t) {
+static void scalable(struct team *t) {
   int nid = t->nranks > 3 ? 3 : t->nranks;
   ncclUniqueId ids[3];
   ncclComm_t comm[CONF_MAX_RANKS];
@@ -99,7 +108,7 @@ static void scalable(struct team* t) {
 }
 
 /* Each thread that drives ranks makes a whole communicator of its own. */
-static void all_in_one(struct team* t) {
+static void all_in_one(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   int n = t->nranks, devs[CONF_MAX_RANKS] = {0};
   for (int pass = 0; pass < 2; pass++) {
@@ -124,7 +133,7 @@ static void all_in_one(struct team* t) {
 }
 
 /* Two communicators made in one group, and a row of short lives. */
-static void several(struct team* t) {
+static void several(struct team *t) {
   ncclUniqueId a, b;
   ncclComm_t ca[CONF_MAX_RANKS], cb[CONF_MAX_RANKS];
   if (!team_id(t, &a) || !team_id(t, &b)) return;
@@ -146,7 +155,7 @@ static void several(struct team* t) {
   }
 }
 
-void suite_making(struct team* t) {
+void suite_making(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   if (!team_init(t, comm, NULL)) return;
   facts(t, comm);

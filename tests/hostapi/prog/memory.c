@@ -3,7 +3,7 @@
 
 static void allocation(int r) {
   static const size_t sizes[] = {1, 4095, 4096, 65537, 3 << 20};
-  void* p[8];
+  void *p[8];
   for (int round = 0; round < 3; round++) {
     for (int k = 0; k < 5; k++) {
       p[k] = NULL;
@@ -11,7 +11,7 @@ static void allocation(int r) {
       TRUE(r, p[k] != NULL && (uintptr_t)p[k] % 4096 == 0);
       memset(p[k], r + k, sizes[k]);
     }
-    for (int k = 0; k < 5; k++) TRUE(r, ((unsigned char*)p[k])[sizes[k] - 1] == (unsigned char)(r + k));
+    for (int k = 0; k < 5; k++) TRUE(r, ((unsigned char *)p[k])[sizes[k] - 1] == (unsigned char)(r + k));
     for (int k = 4; k >= 0; k--) OK(r, ncclMemFree(p[(k + round) % 5]));
   }
   OK(r, ncclMemFree(NULL));
@@ -19,20 +19,20 @@ static void allocation(int r) {
   int local;
   RC(r, ncclInvalidArgument, ncclMemFree(&local));
   if (OK(r, ncclMemAlloc(&p[0], 8192))) {
-    RC(r, ncclInvalidArgument, ncclMemFree((char*)p[0] + 4096));
+    RC(r, ncclInvalidArgument, ncclMemFree((char *)p[0] + 4096));
     OK(r, ncclMemFree(p[0]));
     RC(r, ncclInvalidArgument, ncclMemFree(p[0]));
   }
-  void* huge = &local;
+  void *huge = &local;
   TRUE(r, ncclMemAlloc(&huge, (size_t)1 << 60) != ncclSuccess);
   TRUE(r, huge == &local);
 }
 
-static void registration(struct team* t) {
+static void registration(struct team *t) {
   enum { BYTES = 70000 };
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
-    char* buf = malloc(BYTES);
+    char *buf = malloc(BYTES);
     void *h[3] = {0}, *none = NULL;
     OK(r, ncclCommRegister(t->comm[i], buf, BYTES, &h[0]));
     OK(r, ncclCommRegister(t->comm[i], buf + 5000, 1000, &h[1])); /* inside the first */
@@ -51,14 +51,14 @@ static void registration(struct team* t) {
   static __thread char kept[8192];
   if (!team_init(t, c, NULL)) return;
   for (int i = 0; i < t->nlocal; i++) {
-    void* h;
+    void *h;
     OK(t->first + i, ncclCommRegister(c[i], kept, sizeof kept, &h));
   }
   coll_alive(t, c);
   team_destroy(t, c);
 }
 
-static void figures(struct team* t) {
+static void figures(struct team *t) {
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
     uint64_t v[4] = {0};
@@ -72,7 +72,7 @@ static void figures(struct team* t) {
   }
 }
 
-static void suspension(struct team* t) {
+static void suspension(struct team *t) {
   conf_barrier(t);
   for (int i = 0; i < t->nlocal; i++) RC(t->first + i, ncclInvalidUsage, ncclCommResume(t->comm[i]));
   EACH(t, "ncclCommSuspend(0)", ncclCommSuspend(t->comm[i], 0)); /* does nothing */
@@ -95,7 +95,7 @@ static void suspension(struct team* t) {
   RC(t->first, ncclInvalidArgument, ncclCommResume(NULL));
 }
 
-static void counters(struct team* t) {
+static void counters(struct team *t) {
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
     gcclCommStats_t s = GCCL_COMM_STATS_INITIALIZER, bad = GCCL_COMM_STATS_INITIALIZER;
@@ -111,7 +111,7 @@ static void counters(struct team* t) {
   }
 }
 
-void suite_memory(struct team* t) {
+void suite_memory(struct team *t) {
   for (int i = 0; i < t->nlocal; i++) allocation(t->first + i);
   coll_alive(t, t->comm);
   registration(t);

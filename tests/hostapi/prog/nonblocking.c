@@ -2,13 +2,13 @@
 #include "suites.h"
 
 /* A nonblocking call gives success or in-progress; the state then becomes success. */
-static int settle(int rank, ncclComm_t comm, ncclResult_t rc, const char* call) {
+static int settle(int rank, ncclComm_t comm, ncclResult_t rc, const char *call) {
   if (!conf_rc_any(rank, rc, call, 2, ncclSuccess, ncclInProgress)) return 0;
   conf_at(rank, "polling after %s", call);
   return conf_rc(rank, ncclSuccess, team_wait(comm, 10), call, "poll", 0);
 }
 
-static int init(struct team* t, ncclComm_t* comm) {
+static int init(struct team *t, ncclComm_t *comm) {
   ncclUniqueId id;
   if (!team_id(t, &id)) return 0;
   ncclConfig_t cfg = NCCL_CONFIG_INITIALIZER;
@@ -27,17 +27,19 @@ static int init(struct team* t, ncclComm_t* comm) {
   return ok;
 }
 
-static void collectives(struct team* t, ncclComm_t* comm, int grouped) {
+static void collectives(struct team *t, ncclComm_t *comm, int grouped) {
   enum { N = 1001 };
-  int32_t* buf = calloc((size_t)t->nlocal * 2 * N, sizeof(int32_t));
+  int32_t *buf = calloc((size_t)t->nlocal * 2 * N, sizeof(int32_t));
   int bracket = grouped || t->nlocal > 1;
   if (bracket) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
-    int32_t* b = buf + (size_t)i * 2 * N;
+    int32_t *b = buf + (size_t)i * 2 * N;
     for (int j = 0; j < N; j++) b[j] = t->first + i + j;
     ncclResult_t rc = ncclAllReduce(b, b + N, N, ncclInt32, ncclSum, comm[i], NULL);
-    if (bracket) conf_rc_any(t->first + i, rc, "ncclAllReduce nonblocking in a group", 2, ncclSuccess, ncclInProgress);
-    else settle(t->first + i, comm[i], rc, "ncclAllReduce nonblocking");
+    if (bracket)
+      conf_rc_any(t->first + i, rc, "ncclAllReduce nonblocking in a group", 2, ncclSuccess, ncclInProgress);
+    else
+      settle(t->first + i, comm[i], rc, "ncclAllReduce nonblocking");
   }
   if (bracket) {
     ncclResult_t rc = ncclGroupEnd();
@@ -54,7 +56,7 @@ static void collectives(struct team* t, ncclComm_t* comm, int grouped) {
   free(buf);
 }
 
-static void split(struct team* t, ncclComm_t* comm) {
+static void split(struct team *t, ncclComm_t *comm) {
   ncclComm_t child[CONF_MAX_RANKS] = {0};
   if (t->nlocal > 1) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
@@ -75,7 +77,7 @@ static void split(struct team* t, ncclComm_t* comm) {
 }
 
 /* Finalize, poll, destroy: the way the manual of nonblocking communicators asks for. */
-static void end(struct team* t, ncclComm_t* comm) {
+static void end(struct team *t, ncclComm_t *comm) {
   if (t->nlocal > 1) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++)
     conf_rc_any(t->first + i, ncclCommFinalize(comm[i]), "ncclCommFinalize nonblocking", 2, ncclSuccess, ncclInProgress);
@@ -84,7 +86,7 @@ static void end(struct team* t, ncclComm_t* comm) {
   for (int i = 0; i < t->nlocal; i++) OK(t->first + i, ncclCommDestroy(comm[i]));
 }
 
-void suite_nonblocking(struct team* t) {
+void suite_nonblocking(struct team *t) {
   ncclComm_t a[CONF_MAX_RANKS] = {0}, b[CONF_MAX_RANKS] = {0};
   if (!init(t, a)) return;
   collectives(t, a, 0);

@@ -6,7 +6,7 @@
 #include "suites.h"
 
 /* All ranks but the last contribute a, the last one b; every rank must get want. */
-static void given(struct team* t, ncclDataType_t type, ncclRedOp_t op, uint64_t a, uint64_t b, uint64_t want, const char* what) {
+static void given(struct team *t, ncclDataType_t type, ncclRedOp_t op, uint64_t a, uint64_t b, uint64_t want, const char *what) {
   enum { N = 5 };
   unsigned char buf[CONF_MAX_RANKS][2][N * 8];
   team_start(t);
@@ -22,12 +22,12 @@ static void given(struct team* t, ncclDataType_t type, ncclRedOp_t op, uint64_t 
       atomic_fetch_add(&W->checks, 1);
       if (nan ? isnan(num_decode(type, got)) : got == want) continue;
       conf_fail(t->first + i, "ncclAllReduce %s op %d, %s: index %zu: want %#llx, got %#llx", num_name(type), op, what, j,
-          (unsigned long long)want, (unsigned long long)got);
+                (unsigned long long)want, (unsigned long long)got);
       break;
     }
 }
 
-static void floats(struct team* t, ncclDataType_t type) {
+static void floats(struct team *t, ncclDataType_t type) {
   uint64_t inf = num_encode(type, INFINITY), ninf = num_encode(type, -INFINITY), nan = num_encode(type, NAN);
   uint64_t one = num_one(type, 1), two = num_one(type, 2), minus = num_one(type, -1);
   int fp8 = num_size(type) == 1, many = t->nranks > 1;
@@ -48,7 +48,7 @@ static void floats(struct team* t, ncclDataType_t type) {
   given(t, type, ncclMin, one, ninf, ninf, "min with minus infinity");
 }
 
-void suite_numbers(struct team* t) {
+void suite_numbers(struct team *t) {
   int n = t->nranks;
   if (t->first == 0) {
     int bad = num_selftest();
@@ -63,6 +63,7 @@ void suite_numbers(struct team* t) {
   given(t, ncclInt64, ncclMin, (uint64_t)INT64_MIN, 5, n > 1 ? (uint64_t)INT64_MIN : 5, "int64 min");
   given(t, ncclUint64, ncclMin, UINT64_MAX, 5, 5, "uint64 min");
   /* n-1 times -1 and once -2: the sum is -(n+1), and -(n+1)/n truncates to -1, except for one rank. */
-  given(t, ncclInt32, ncclAvg, 0xffffffffu, 0xfffffffeu, n > 1 ? 0xffffffffu : 0xfffffffeu, "average of negative int32 truncates towards zero");
+  given(t, ncclInt32, ncclAvg, 0xffffffffu, 0xfffffffeu, n > 1 ? 0xffffffffu : 0xfffffffeu,
+        "average of negative int32 truncates towards zero");
   given(t, ncclInt64, ncclAvg, 0, (uint64_t)-1, n > 1 ? 0 : (uint64_t)-1, "average of int64 between -1 and 0 is 0");
 }

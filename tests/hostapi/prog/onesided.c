@@ -5,18 +5,18 @@
 enum { N = 1024, ROUNDS = 20 };
 
 struct side {
-  void* mem[CONF_MAX_RANKS]; /* first half: local source, second half: what peers write */
+  void *mem[CONF_MAX_RANKS]; /* first half: local source, second half: what peers write */
   ncclWindow_t win[CONF_MAX_RANKS];
   size_t slot; /* bytes of one peer's part */
 };
 
-static int32_t* source(struct side* s, int i) { return s->mem[i]; }
-static int32_t* inbox(struct side* s, int i, int peer, int nranks) {
-  return (int32_t*)((char*)s->mem[i] + s->slot * (size_t)(nranks + peer));
+static int32_t *source(struct side *s, int i) { return s->mem[i]; }
+static int32_t *inbox(struct side *s, int i, int peer, int nranks) {
+  return (int32_t *)((char *)s->mem[i] + s->slot * (size_t)(nranks + peer));
 }
 
 /* Every rank puts to every rank, itself too; then waits for one signal of each. */
-static void rounds(struct team* t, struct side* s, cudaStream_t* stream) {
+static void rounds(struct team *t, struct side *s, cudaStream_t *stream) {
   int n = t->nranks;
   ncclWaitSignalDesc_t all[CONF_MAX_RANKS];
   for (int p = 0; p < n; p++) all[p] = (ncclWaitSignalDesc_t){1, p, 0, 0};
@@ -45,7 +45,7 @@ static void rounds(struct team* t, struct side* s, cudaStream_t* stream) {
 }
 
 /* Several signals are counted and taken in parts. */
-static void counting(struct team* t) {
+static void counting(struct team *t) {
   int n = t->nranks;
   EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], NULL));
   EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], NULL));
@@ -57,11 +57,11 @@ static void counting(struct team* t) {
   }
 }
 
-static void refused(struct team* t, struct side* s) {
+static void refused(struct team *t, struct side *s) {
   ncclComm_t c = t->comm[0];
   int r = t->first, n = t->nranks;
   ncclWindow_t w = s->win[0];
-  int32_t* src = source(s, 0);
+  int32_t *src = source(s, 0);
   static int32_t other[4];
   ncclWaitSignalDesc_t d = {1, 0, 0, 0}, zero = {0, 0, 0, 0}, index = {1, 0, 1, 0}, ctx = {1, 0, 0, 1};
 #define PUT(src, type, peer, win, off, sig, ctx, flags, comm) ncclPutSignal(src, 4, type, peer, win, off, sig, ctx, flags, comm, NULL)
@@ -74,7 +74,7 @@ static void refused(struct team* t, struct side* s) {
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, w, 0, 1, 0, 0, c));
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, w, 0, 0, 1, 0, c));
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, w, 0, 0, 0, 1, c));
-  RC(r, ncclInvalidArgument, PUT(other, ncclInt32, 0, w, 0, 0, 0, 0, c)); /* the source is in no window */
+  RC(r, ncclInvalidArgument, PUT(other, ncclInt32, 0, w, 0, 0, 0, 0, c));                         /* the source is in no window */
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, w, s->slot * 2 * (size_t)n - 8, 0, 0, 0, c)); /* past the end */
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, w, (size_t)-8, 0, 0, 0, c));
 #undef PUT
@@ -91,7 +91,7 @@ static void refused(struct team* t, struct side* s) {
   RC(r, ncclInvalidArgument, ncclWaitSignal(1, &d, c, NULL));
 }
 
-void suite_onesided(struct team* t) {
+void suite_onesided(struct team *t) {
   struct side s = {.slot = 8192};
   cudaStream_t none[CONF_MAX_RANKS] = {0}, stream[CONF_MAX_RANKS];
   size_t bytes = s.slot * 2 * (size_t)t->nranks;

@@ -6,7 +6,7 @@
 
 static void typed(int r) {
   ncclParamHandle_t h = NULL;
-  const char* s = NULL;
+  const char *s = NULL;
   int8_t i8;
   int16_t i16;
   int32_t i32;
@@ -34,16 +34,16 @@ static void typed(int r) {
 
 /* Each key can be bound and read raw, and by exactly one typed getter at most. */
 static void all_keys(int r) {
-  const char** keys = NULL;
+  const char **keys = NULL;
   int n = -1, seen_debug = 0;
   if (!OK(r, ncclParamGetAllParameterKeys(&keys, &n))) return;
   TRUE(r, n > 0);
-  char** copy = calloc((size_t)(n > 0 ? n : 1), sizeof *copy); /* the table lives until this thread asks again */
+  char **copy = calloc((size_t)(n > 0 ? n : 1), sizeof *copy); /* the table lives until this thread asks again */
   for (int k = 0; k < n; k++) copy[k] = strdup(keys[k]);
   for (int k = 0; k < n; k++) {
     conf_at(r, "setting %s", copy[k]);
     ncclParamHandle_t h = NULL;
-    const char* text = NULL;
+    const char *text = NULL;
     int len = -1, rawlen = -1, small = -1;
     char raw[4096];
     seen_debug |= !strcmp(copy[k], "NCCL_DEBUG");
@@ -59,15 +59,15 @@ static void all_keys(int r) {
     }
     int64_t v;
     int good = 0;
-    const char* s;
-    good += ncclParamGetI8(h, (int8_t*)&v) == ncclSuccess;
-    good += ncclParamGetI16(h, (int16_t*)&v) == ncclSuccess;
-    good += ncclParamGetI32(h, (int32_t*)&v) == ncclSuccess;
+    const char *s;
+    good += ncclParamGetI8(h, (int8_t *)&v) == ncclSuccess;
+    good += ncclParamGetI16(h, (int16_t *)&v) == ncclSuccess;
+    good += ncclParamGetI32(h, (int32_t *)&v) == ncclSuccess;
     good += ncclParamGetI64(h, &v) == ncclSuccess;
-    good += ncclParamGetU8(h, (uint8_t*)&v) == ncclSuccess;
-    good += ncclParamGetU16(h, (uint16_t*)&v) == ncclSuccess;
-    good += ncclParamGetU32(h, (uint32_t*)&v) == ncclSuccess;
-    good += ncclParamGetU64(h, (uint64_t*)&v) == ncclSuccess;
+    good += ncclParamGetU8(h, (uint8_t *)&v) == ncclSuccess;
+    good += ncclParamGetU16(h, (uint16_t *)&v) == ncclSuccess;
+    good += ncclParamGetU32(h, (uint32_t *)&v) == ncclSuccess;
+    good += ncclParamGetU64(h, (uint64_t *)&v) == ncclSuccess;
     good += ncclParamGetStr(h, &s) == ncclSuccess;
     if (good > 1) conf_fail(r, "setting %s answers %d typed getters", copy[k], good);
   }
@@ -92,7 +92,7 @@ static void refused(int r) {
   RC(r, ncclInvalidArgument, ncclParamGetAllParameterKeys(&table, NULL));
 }
 
-void suite_params(struct team* t) {
+void suite_params(struct team *t) {
   int r = t->first;
   typed(r);
   all_keys(r);

@@ -4,9 +4,9 @@
 
 /* Each operation's input is the output of the one before, alternating between two streams: only in issue order is
  * the end result n^STEPS (modulo 2^32). */
-static void chain(struct team* t, cudaStream_t (*s)[2]) {
+static void chain(struct team *t, cudaStream_t (*s)[2]) {
   enum { N = 513, STEPS = 24 };
-  uint32_t* buf[CONF_MAX_RANKS];
+  uint32_t *buf[CONF_MAX_RANKS];
   uint32_t want = 1;
   for (int i = 0; i < t->nlocal; i++) {
     buf[i] = malloc(sizeof(uint32_t) * 2 * N);
@@ -14,7 +14,8 @@ static void chain(struct team* t, cudaStream_t (*s)[2]) {
   }
   for (int k = 0; k < STEPS; k++) {
     want *= (uint32_t)t->nranks;
-    EACH(t, "chained ncclAllReduce", ncclAllReduce(buf[i] + (k % 2) * N, buf[i] + ((k + 1) % 2) * N, N, ncclUint32, ncclSum, t->comm[i], s[i][k % 3 == 0]));
+    EACH(t, "chained ncclAllReduce",
+         ncclAllReduce(buf[i] + (k % 2) * N, buf[i] + ((k + 1) % 2) * N, N, ncclUint32, ncclSum, t->comm[i], s[i][k % 3 == 0]));
   }
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
@@ -32,7 +33,7 @@ static void chain(struct team* t, cudaStream_t (*s)[2]) {
 }
 
 /* Work on a stream does not hold up the caller: rank 0 comes late on purpose, the others query meanwhile. */
-static void asynchronous(struct team* t, cudaStream_t (*s)[2]) {
+static void asynchronous(struct team *t, cudaStream_t (*s)[2]) {
   int64_t in[CONF_MAX_RANKS], out[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
     in[i] = t->first + i;
@@ -55,7 +56,7 @@ static void asynchronous(struct team* t, cudaStream_t (*s)[2]) {
   }
 }
 
-static void misuse(struct team* t) {
+static void misuse(struct team *t) {
   int r = t->first;
   cudaStream_t gone;
   RC(r, ncclInvalidArgument, gcclStreamCreate(NULL));
@@ -73,9 +74,9 @@ static void misuse(struct team* t) {
 }
 
 /* Destroying a stream finishes what was enqueued. */
-static void destroy_with_work(struct team* t) {
+static void destroy_with_work(struct team *t) {
   enum { N = 70001 };
-  float* buf[CONF_MAX_RANKS];
+  float *buf[CONF_MAX_RANKS];
   cudaStream_t s[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
     buf[i] = malloc(sizeof(float) * N);
@@ -92,7 +93,7 @@ static void destroy_with_work(struct team* t) {
 }
 
 /* One group with operations on two streams and on no stream. */
-static void group_over_streams(struct team* t, cudaStream_t (*s)[2]) {
+static void group_over_streams(struct team *t, cudaStream_t (*s)[2]) {
   enum { N = 100 };
   int32_t buf[CONF_MAX_RANKS][3][N];
   OK(t->first, ncclGroupStart());
@@ -110,7 +111,7 @@ static void group_over_streams(struct team* t, cudaStream_t (*s)[2]) {
 }
 
 /* Two communicators on the same two streams in opposite order, in one group: neither may wait behind the other. */
-static void crossed(struct team* t, cudaStream_t (*s)[2]) {
+static void crossed(struct team *t, cudaStream_t (*s)[2]) {
   enum { N = 50, ROUNDS = 10 };
   ncclComm_t twin[CONF_MAX_RANKS];
   int32_t buf[CONF_MAX_RANKS][4][N];
@@ -133,10 +134,10 @@ static void crossed(struct team* t, cudaStream_t (*s)[2]) {
 }
 
 /* The caller's own part of a group goes after the work that is on the group's streams already. */
-static void caller_after_stream(struct team* t, cudaStream_t (*s)[2]) {
+static void caller_after_stream(struct team *t, cudaStream_t (*s)[2]) {
   enum { N = 200000 };
   ncclComm_t twin[CONF_MAX_RANKS];
-  int32_t* buf[CONF_MAX_RANKS];
+  int32_t *buf[CONF_MAX_RANKS];
   int32_t other[CONF_MAX_RANKS];
   EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &twin[i], NULL));
   for (int i = 0; i < t->nlocal; i++) {
@@ -158,7 +159,7 @@ static void caller_after_stream(struct team* t, cudaStream_t (*s)[2]) {
   team_destroy(t, twin);
 }
 
-void suite_streams(struct team* t) {
+void suite_streams(struct team *t) {
   cudaStream_t s[CONF_MAX_RANKS][2];
   for (int i = 0; i < t->nlocal; i++)
     for (int k = 0; k < 2; k++)

@@ -1,7 +1,7 @@
 /* windows.c: windows: making, asking, ending; flags, sizes that differ, groups, offsets, and what is refused. */
 #include "suites.h"
 
-static int make(struct team* t, void** buf, const size_t* bytes, ncclWindow_t* win, int flags) {
+static int make(struct team *t, void **buf, const size_t *bytes, ncclWindow_t *win, int flags) {
   int ok = 1;
   for (int i = 0; i < t->nlocal; i++) win[i] = (ncclWindow_t)win;
   team_start(t);
@@ -11,11 +11,12 @@ static int make(struct team* t, void** buf, const size_t* bytes, ncclWindow_t* w
   return ok;
 }
 
-static void lives(struct team* t) {
-  void* buf[CONF_MAX_RANKS];
+static void lives(struct team *t) {
+  void *buf[CONF_MAX_RANKS];
   size_t bytes[CONF_MAX_RANKS];
   ncclWindow_t win[2][CONF_MAX_RANKS];
-  static const int flags[] = {NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_STRICT_ORDERING, NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING};
+  static const int flags[] = {NCCL_WIN_DEFAULT, NCCL_WIN_COLL_SYMMETRIC, NCCL_WIN_STRICT_ORDERING,
+                              NCCL_WIN_COLL_SYMMETRIC | NCCL_WIN_STRICT_ORDERING};
   for (int f = 0; f < 4; f++) {
     for (int i = 0; i < t->nlocal; i++) {
       bytes[i] = 8192 + (size_t)(t->first + i) * 4096 * (f % 2 == 0); /* sizes may differ */
@@ -23,14 +24,14 @@ static void lives(struct team* t) {
     }
     if (!make(t, buf, bytes, win[0], flags[f])) return;
     for (int i = 0; i < t->nlocal; i++) {
-      void* user = NULL;
+      void *user = NULL;
       OK(t->first + i, ncclWinGetUserPtr(t->comm[i], win[0][i], &user));
       TRUE(t->first + i, user == buf[i]);
-      buf[i] = (char*)buf[i] + 4096; /* a second, overlapping window inside the same allocation */
+      buf[i] = (char *)buf[i] + 4096; /* a second, overlapping window inside the same allocation */
     }
     if (make(t, buf, bytes, win[1], flags[f])) {
       for (int i = 0; i < t->nlocal; i++) {
-        void* user = NULL;
+        void *user = NULL;
         OK(t->first + i, ncclWinGetUserPtr(t->comm[i], win[1][i], &user));
         TRUE(t->first + i, user == buf[i]);
       }
@@ -40,12 +41,12 @@ static void lives(struct team* t) {
     for (int i = 0; i < t->nlocal; i++) {
       OK(t->first + i, ncclCommWindowDeregister(t->comm[i], win[f % 2][i]));
       OK(t->first + i, ncclCommWindowDeregister(t->comm[i], win[1 - f % 2][i]));
-      OK(t->first + i, ncclMemFree((char*)buf[i] - 4096));
+      OK(t->first + i, ncclMemFree((char *)buf[i] - 4096));
     }
   }
 }
 
-static void refused(struct team* t) {
+static void refused(struct team *t) {
   int r = t->first;
   ncclComm_t c = t->comm[0];
   void *mem, *user = NULL;
@@ -56,7 +57,7 @@ static void refused(struct team* t) {
   RC(r, ncclInvalidArgument, ncclCommWindowRegister(c, mem, 0, &win, 0));
   RC(r, ncclInvalidArgument, ncclCommWindowRegister(c, mem, 4096, NULL, 0));
   /* Whether memory can be a window is decided together, so all ranks make the same mistake at the same time. */
-  if (t->nlocal == 1) RC(r, ncclInvalidArgument, ncclCommWindowRegister(c, (char*)mem + 64, 4096, &win, 0));
+  if (t->nlocal == 1) RC(r, ncclInvalidArgument, ncclCommWindowRegister(c, (char *)mem + 64, 4096, &win, 0));
   RC(r, ncclInvalidArgument, ncclWinGetUserPtr(c, NULL, &user));
   RC(r, ncclInvalidArgument, ncclWinGetUserPtr(c, (ncclWindow_t)mem, &user));
   TRUE(r, user == NULL);
@@ -67,8 +68,8 @@ static void refused(struct team* t) {
 
 /* Memory that is not of our allocator: all ranks get the same answer, an error that names the remedy, or, with the
  * default flags, success and no window. */
-static void foreign(struct team* t) {
-  void* buf[CONF_MAX_RANKS];
+static void foreign(struct team *t) {
+  void *buf[CONF_MAX_RANKS];
   ncclWindow_t win[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
     if (posix_memalign(&buf[i], 4096, 8192)) return;
@@ -96,9 +97,9 @@ static void foreign(struct team* t) {
 }
 
 /* Windows that are left over go with their communicator, and their memory can then be freed. */
-static void left_over(struct team* t) {
+static void left_over(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS], keep[CONF_MAX_RANKS];
-  void* buf[CONF_MAX_RANKS];
+  void *buf[CONF_MAX_RANKS];
   size_t bytes[CONF_MAX_RANKS];
   ncclWindow_t win[CONF_MAX_RANKS];
   if (!team_init(t, comm, NULL)) return;
@@ -114,7 +115,7 @@ static void left_over(struct team* t) {
   for (int i = 0; i < t->nlocal; i++) OK(t->first + i, ncclMemFree(buf[i]));
 }
 
-void suite_windows(struct team* t) {
+void suite_windows(struct team *t) {
   lives(t);
   refused(t);
   foreign(t);

@@ -2,13 +2,13 @@
 #include "coll.h"
 #include "numfmt.h"
 
-static uint64_t hash_bytes(const unsigned char* p, size_t n) {
+static uint64_t hash_bytes(const unsigned char *p, size_t n) {
   uint64_t h = 0xcbf29ce484222325u; /* FNV-1a, 64 bits */
   for (size_t i = 0; i < n; i++) h = (h ^ p[i]) * 0x100000001b3u;
   return h;
 }
 
-int coll_run_case(struct team* t, const ncclComm_t* comm, struct pool* p, const struct coll_case* c) {
+int coll_run_case(struct team *t, const ncclComm_t *comm, struct pool *p, const struct coll_case *c) {
   struct coll_run run[CONF_MAX_RANKS];
   char text[256];
   int ok = 1, grouped = t->nlocal > 1 || c->kind == K_SENDRECV;
@@ -22,7 +22,8 @@ int coll_run_case(struct team* t, const ncclComm_t* comm, struct pool* p, const 
     int r = t->first + i;
     conf_at(r, "call of %s", text);
     ncclResult_t rc = coll_call(c, comm[i], t->nranks, r, &run[i], c->stream ? p->stream[i] : NULL);
-    if (rc != ncclSuccess) ok = conf_fail(r, "%s: got %d (%s); last error \"%s\"", text, rc, ncclGetErrorString(rc), ncclGetLastError(NULL));
+    if (rc != ncclSuccess)
+      ok = conf_fail(r, "%s: got %d (%s); last error \"%s\"", text, rc, ncclGetErrorString(rc), ncclGetLastError(NULL));
   }
   if (grouped) {
     conf_at(t->first, "group end of %s", text);
@@ -42,7 +43,7 @@ int coll_run_case(struct team* t, const ncclComm_t* comm, struct pool* p, const 
   return ok;
 }
 
-void coll_compare_hashes(struct team* t) {
+void coll_compare_hashes(struct team *t) {
   conf_barrier(t);
   if (t->first == 0 && atomic_load(&W->failures) == 0)
     for (int s = 0; s < t->next_hash && s < CONF_MAX_HASHES; s++)
@@ -54,7 +55,7 @@ void coll_compare_hashes(struct team* t) {
   conf_barrier(t);
 }
 
-int coll_alive(struct team* t, const ncclComm_t* comm) {
+int coll_alive(struct team *t, const ncclComm_t *comm) {
   enum { N = 17 };
   int32_t buf[CONF_MAX_RANKS][2][N];
   int ok = 1, size = 0, rank = 0, calls = 0;
@@ -76,8 +77,8 @@ int coll_alive(struct team* t, const ncclComm_t* comm) {
     for (int j = 0; j < N && ok; j++) {
       int32_t want = size * (size + 1) / 2 * 1000 + size * j;
       if (buf[i][1][j] != want)
-        ok = conf_fail(t->first + i, "ncclAllReduce int32 sum count %d on a communicator of %d: index %d: want %d, got %d", N, size, j, want,
-            buf[i][1][j]);
+        ok = conf_fail(t->first + i, "ncclAllReduce int32 sum count %d on a communicator of %d: index %d: want %d, got %d", N, size, j,
+                       want, buf[i][1][j]);
     }
   }
   return ok;

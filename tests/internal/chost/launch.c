@@ -9,10 +9,10 @@
 
 #include "conf.h"
 
-static const struct conf_suite* suite;
+static const struct conf_suite *suite;
 
 static void run_team(int first, int nlocal) {
-  struct team* t = calloc(1, sizeof *t);
+  struct team *t = calloc(1, sizeof *t);
   t->nranks = W->nranks;
   t->nlocal = nlocal;
   t->first = first;
@@ -26,7 +26,7 @@ static void run_team(int first, int nlocal) {
   free(t);
 }
 
-static void* thread_main(void* arg) {
+static void *thread_main(void *arg) {
   run_team((int)(intptr_t)arg, 1);
   return NULL;
 }
@@ -41,7 +41,7 @@ static void child(int index) {
   } else {
     pthread_t th[CONF_MAX_RANKS];
     for (int i = 0; i < W->nranks; i++)
-      if (pthread_create(&th[i], NULL, thread_main, (void*)(intptr_t)i)) {
+      if (pthread_create(&th[i], NULL, thread_main, (void *)(intptr_t)i)) {
         conf_fail(i, "pthread_create failed");
         _exit(3);
       }
@@ -56,7 +56,7 @@ static void dump(void) {
 }
 
 /* Waits for all children; kills them all when one dies badly or the limit is over. */
-static void supervise(pid_t* pid, int n, double limit) {
+static void supervise(pid_t *pid, int n, double limit) {
   double end = conf_now() + limit;
   int left = n, bad = 0;
   while (left > 0) {
@@ -72,8 +72,10 @@ static void supervise(pid_t* pid, int n, double limit) {
       if (WIFSIGNALED(st) && atomic_load(&W->doomed[r])) continue;
       if (!bad) dump();
       bad = 1;
-      if (WIFSIGNALED(st)) conf_fail(r, "process ended by signal %d at: %s", WTERMSIG(st), W->at[r]);
-      else conf_fail(r, "process ended with code %d at: %s", WEXITSTATUS(st), W->at[r]);
+      if (WIFSIGNALED(st))
+        conf_fail(r, "process ended by signal %d at: %s", WTERMSIG(st), W->at[r]);
+      else
+        conf_fail(r, "process ended with code %d at: %s", WEXITSTATUS(st), W->at[r]);
       if (end > conf_now() + 2) end = conf_now() + 2; /* the others will wait for it in vain */
     }
     if (left && conf_now() > end) {
@@ -91,7 +93,7 @@ static void supervise(pid_t* pid, int n, double limit) {
   }
 }
 
-static int usage(const char* argv0, const struct conf_suite* s) {
+static int usage(const char *argv0, const struct conf_suite *s) {
   fprintf(stderr, "usage: %s --ranks N --launch threads|procs|group --suite NAME [--seed S] [--limit SECONDS]\nsuites:", argv0);
   for (; s->name; s++) fprintf(stderr, " %s", s->name);
   fprintf(stderr, "\n");
@@ -110,21 +112,29 @@ static int make_world(int nranks, int launch, uint64_t seed) {
   return pthread_barrier_init(&W->barrier, &a, launch == LAUNCH_GROUP ? 1u : (unsigned)nranks) == 0;
 }
 
-int conf_main(int argc, char** argv, const struct conf_suite* suites) {
+int conf_main(int argc, char **argv, const struct conf_suite *suites) {
   int nranks = 2, launch = LAUNCH_THREADS;
   double limit = 60;
   uint64_t seed = 1;
-  const char* name = NULL;
+  const char *name = NULL;
   for (int i = 1; i + 1 < argc; i += 2) {
     const char *o = argv[i], *v = argv[i + 1];
-    if (!strcmp(o, "--ranks")) nranks = atoi(v);
-    else if (!strcmp(o, "--seed")) seed = strtoull(v, NULL, 0);
-    else if (!strcmp(o, "--limit")) limit = atof(v);
-    else if (!strcmp(o, "--suite")) name = v;
-    else if (!strcmp(o, "--launch") && !strcmp(v, "threads")) launch = LAUNCH_THREADS;
-    else if (!strcmp(o, "--launch") && !strcmp(v, "procs")) launch = LAUNCH_PROCS;
-    else if (!strcmp(o, "--launch") && !strcmp(v, "group")) launch = LAUNCH_GROUP;
-    else return usage(argv[0], suites);
+    if (!strcmp(o, "--ranks"))
+      nranks = atoi(v);
+    else if (!strcmp(o, "--seed"))
+      seed = strtoull(v, NULL, 0);
+    else if (!strcmp(o, "--limit"))
+      limit = atof(v);
+    else if (!strcmp(o, "--suite"))
+      name = v;
+    else if (!strcmp(o, "--launch") && !strcmp(v, "threads"))
+      launch = LAUNCH_THREADS;
+    else if (!strcmp(o, "--launch") && !strcmp(v, "procs"))
+      launch = LAUNCH_PROCS;
+    else if (!strcmp(o, "--launch") && !strcmp(v, "group"))
+      launch = LAUNCH_GROUP;
+    else
+      return usage(argv[0], suites);
   }
   for (suite = suites; suite->name && (!name || strcmp(suite->name, name)); suite++) {
   }

@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 size_t num_size(ncclDataType_t);
-const char* num_name(ncclDataType_t);
+const char *num_name(ncclDataType_t);
 int num_is_float(ncclDataType_t);
 int num_is_signed(ncclDataType_t);
 /* Bits of the accumulator: 24 for types that are summed in fp32, 53 for fp64. */
 int num_acc_bits(ncclDataType_t);
 
-uint64_t num_load(ncclDataType_t, const void* buf, size_t index); /* raw bits, zero extended */
-void num_store(ncclDataType_t, void* buf, size_t index, uint64_t bits);
+uint64_t num_load(ncclDataType_t, const void *buf, size_t index); /* raw bits, zero extended */
+void num_store(ncclDataType_t, void *buf, size_t index, uint64_t bits);
 
 long double num_decode(ncclDataType_t, uint64_t bits);  /* float types */
 uint64_t num_encode(ncclDataType_t, long double value); /* float types: nearest, ties to even */

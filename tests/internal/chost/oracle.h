@@ -13,7 +13,7 @@
 
 /* Operators of the test: the five built-in ones, and premulsum with both scalar kinds. */
 enum { OP_PREMUL_HOST = 5, OP_PREMUL_DEVICE = 6, OP_COUNT = 7 };
-const char* op_name(int op);
+const char *op_name(int op);
 
 /* EXACT: small values whose sums and products are exact in every order; ROUGH: all mantissa bits in use. */
 enum flavour { EXACT, ROUGH };
@@ -25,11 +25,11 @@ struct oracle {
   uint64_t seed;
 };
 
-uint64_t oracle_input(const struct oracle*, int rank, size_t index);
+uint64_t oracle_input(const struct oracle *, int rank, size_t index);
 /* The premulsum scalar of a rank; it differs from rank to rank. */
-uint64_t oracle_scalar(const struct oracle*, int rank);
+uint64_t oracle_scalar(const struct oracle *, int rank);
 /* Lowest and highest right result at index over all ranks. Equal for integers and exact floats. */
-void oracle_reduce(const struct oracle*, size_t index, uint64_t* lo, uint64_t* hi);
+void oracle_reduce(const struct oracle *, size_t index, uint64_t *lo, uint64_t *hi);
 /* Whether got is right. */
 int oracle_match(ncclDataType_t, uint64_t got, uint64_t lo, uint64_t hi);
 

@@ -1,11 +1,11 @@
 /* pool.c: buffers of each kind for all local ranks. */
 #include "coll.h"
 
-const char* const buf_names[BUF_KINDS] = {"malloc", "memalloc", "window", "symmetric", "mixed"};
+const char *const buf_names[BUF_KINDS] = {"malloc", "memalloc", "window", "symmetric", "mixed"};
 
-static size_t pool_bytes(const struct pool* p) { return 2 * p->half; }
+static size_t pool_bytes(const struct pool *p) { return 2 * p->half; }
 
-int pool_make(struct pool* p, struct team* t, const ncclComm_t* comm, size_t half) {
+int pool_make(struct pool *p, struct team *t, const ncclComm_t *comm, size_t half) {
   memset(p, 0, sizeof *p);
   p->half = (half + 4 * GUARD_BYTES + 4095) & ~(size_t)4095;
   int ok = 1;
@@ -19,7 +19,7 @@ int pool_make(struct pool* p, struct team* t, const ncclComm_t* comm, size_t hal
     team_start(t);
     for (int i = 0; i < t->nlocal; i++)
       ok &= OK(t->first + i, ncclCommWindowRegister(comm[i], p->base[i][k], pool_bytes(p), &p->win[i][k],
-                                 k == BUF_SYMMETRIC ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT));
+                                                    k == BUF_SYMMETRIC ? NCCL_WIN_COLL_SYMMETRIC : NCCL_WIN_DEFAULT));
     ok &= team_end(t, "ncclCommWindowRegister");
     for (int i = 0; i < t->nlocal; i++) ok &= TRUE(t->first + i, p->win[i][k] != NULL);
   }
@@ -27,7 +27,7 @@ int pool_make(struct pool* p, struct team* t, const ncclComm_t* comm, size_t hal
   return ok;
 }
 
-void pool_free(struct pool* p, struct team* t, const ncclComm_t* comm) {
+void pool_free(struct pool *p, struct team *t, const ncclComm_t *comm) {
   for (int i = 0; i < t->nlocal; i++) {
     OK(t->first + i, gcclStreamSynchronize(p->stream[i]));
     OK(t->first + i, gcclStreamDestroy(p->stream[i]));

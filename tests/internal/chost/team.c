@@ -1,12 +1,12 @@
 /* team.c: ids, communicators and group brackets for the ranks that one thread drives. */
 #include "conf.h"
 
-void conf_barrier(const struct team* t) {
+void conf_barrier(const struct team *t) {
   (void)t;
   pthread_barrier_wait(&W->barrier);
 }
 
-int team_id(struct team* t, ncclUniqueId* id) {
+int team_id(struct team *t, ncclUniqueId *id) {
   int slot = t->next_id++ % CONF_MAX_IDS;
   if (t->first == 0) {
     int ok = OK(0, ncclGetUniqueId(&W->id[slot]));
@@ -18,20 +18,21 @@ int team_id(struct team* t, ncclUniqueId* id) {
   return atomic_load(&W->id_ready[slot]) == 1;
 }
 
-void team_start(const struct team* t) {
+void team_start(const struct team *t) {
   if (t->nlocal > 1) OK(t->first, ncclGroupStart());
 }
 
-int team_end(const struct team* t, const char* what) {
+int team_end(const struct team *t, const char *what) {
   if (t->nlocal <= 1) return 1;
   conf_at(t->first, "ncclGroupEnd of %s", what);
   ncclResult_t rc = ncclGroupEnd();
   atomic_fetch_add(&W->checks, 1);
   if (rc == ncclSuccess) return 1;
-  return conf_fail(t->first, "ncclGroupEnd of %s: got %d (%s); last error \"%s\"", what, rc, ncclGetErrorString(rc), ncclGetLastError(NULL));
+  return conf_fail(t->first, "ncclGroupEnd of %s: got %d (%s); last error \"%s\"", what, rc, ncclGetErrorString(rc),
+                   ncclGetLastError(NULL));
 }
 
-int team_init(struct team* t, ncclComm_t* comm, const ncclConfig_t* cfg) {
+int team_init(struct team *t, ncclComm_t *comm, const ncclConfig_t *cfg) {
   ncclUniqueId id;
   if (!team_id(t, &id)) return 0;
   int ok = 1;
@@ -41,14 +42,16 @@ int team_init(struct team* t, ncclComm_t* comm, const ncclConfig_t* cfg) {
     if (cfg) c = *cfg;
     int r = t->first + i;
     comm[i] = NULL;
-    if (cfg) ok &= OK(r, ncclCommInitRankConfig(&comm[i], t->nranks, id, r, &c));
-    else ok &= OK(r, ncclCommInitRank(&comm[i], t->nranks, id, r));
+    if (cfg)
+      ok &= OK(r, ncclCommInitRankConfig(&comm[i], t->nranks, id, r, &c));
+    else
+      ok &= OK(r, ncclCommInitRank(&comm[i], t->nranks, id, r));
   }
   ok &= team_end(t, "ncclCommInitRank");
   return ok;
 }
 
-void team_destroy(struct team* t, ncclComm_t* comm) {
+void team_destroy(struct team *t, ncclComm_t *comm) {
   team_start(t);
   for (int i = 0; i < t->nlocal; i++) OK(t->first + i, ncclCommDestroy(comm[i]));
   team_end(t, "ncclCommDestroy");

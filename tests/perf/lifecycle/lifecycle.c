@@ -126,17 +126,20 @@ static void one(int n) {
     check(gcclCommGetStats(comms[0], &stats), "gcclCommGetStats");
     own = (long long)(stats.sharedBytes + stats.privateBytes);
   }
-  printf("{\"what\":\"one\",\"comms\":%d,\"kb_each\":%.1f,\"own_bytes\":%lld,\"once_kb\":%ld}\n", n,
-         (double)(after - before) / n, own, before - empty);
+  printf("{\"what\":\"one\",\"comms\":%d,\"kb_each\":%.1f,\"own_bytes\":%lld,\"once_kb\":%ld}\n", n, (double)(after - before) / n, own,
+         before - empty);
   for (int i = 0; i < n; i++) check(ncclCommDestroy(comms[i]), "ncclCommDestroy");
   free(comms);
 }
 
 int main(int argc, char **argv) {
   int n = argc == 3 ? atoi(argv[2]) : 0;
-  if (n > 0 && strcmp(argv[1], "threads") == 0) threads(n);
-  else if (n > 0 && strcmp(argv[1], "cycles") == 0) cycles(n);
-  else if (n > 0 && strcmp(argv[1], "one") == 0) one(n);
+  if (n > 0 && strcmp(argv[1], "threads") == 0)
+    threads(n);
+  else if (n > 0 && strcmp(argv[1], "cycles") == 0)
+    cycles(n);
+  else if (n > 0 && strcmp(argv[1], "one") == 0)
+    one(n);
   else {
     fprintf(stderr, "usage: lifecycle threads|cycles|one N\n");
     return 2;

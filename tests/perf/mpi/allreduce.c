@@ -30,8 +30,7 @@ static int measure(struct perf_barrier *barrier, long bytes, int warmup, int ite
   float *in = NULL, *out = NULL;
   size_t count = (size_t)bytes / sizeof(float);
   uint64_t *ns = calloc((size_t)iterations, sizeof *ns);
-  if (posix_memalign((void **)&in, 4096, (size_t)bytes) ||
-      posix_memalign((void **)&out, 4096, (size_t)bytes) || !ns)
+  if (posix_memalign((void **)&in, 4096, (size_t)bytes) || posix_memalign((void **)&out, 4096, (size_t)bytes) || !ns)
     return fail("out of memory");
   memset(out, 0, (size_t)bytes);
   long wrong = 0;
@@ -44,8 +43,7 @@ static int measure(struct perf_barrier *barrier, long bytes, int warmup, int ite
     if (it >= 0) ns[it] = t1 - t0;
     float want = in[0] * (float)barrier->nranks;
     /* repeated addition of one value rounds; allow a few ulp */
-    for (size_t i = 0; i < count; i += count > 1 ? count - 1 : 1)
-      wrong += !(out[i] > want * 0.999f && out[i] < want * 1.001f);
+    for (size_t i = 0; i<count; i += count> 1 ? count - 1 : 1) wrong += !(out[i] > want * 0.999f && out[i] < want * 1.001f);
   }
   struct perf_summary s = perf_summarise(ns, (size_t)iterations);
   double mine[3] = {s.p50_us, s.mean_us, s.p99_us}, sum[3];
@@ -54,8 +52,8 @@ static int measure(struct perf_barrier *barrier, long bytes, int warmup, int ite
   MPI_Reduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (barrier->rank == 0) {
     double n = barrier->nranks;
-    printf("{\"what\":\"allreduce\",\"bytes\":%ld,\"p50\":%.4f,\"mean\":%.4f,\"p99\":%.4f,\"wrong\":%ld}\n",
-           bytes, sum[0] / n, sum[1] / n, sum[2] / n, all_wrong);
+    printf("{\"what\":\"allreduce\",\"bytes\":%ld,\"p50\":%.4f,\"mean\":%.4f,\"p99\":%.4f,\"wrong\":%ld}\n", bytes, sum[0] / n, sum[1] / n,
+           sum[2] / n, all_wrong);
     fflush(stdout);
   }
   free(in);

@@ -71,8 +71,7 @@ static void one_shot(struct world *w, size_t count) {
   }
 }
 
-static void add_to_both(const float *restrict a, const float *restrict b, float *restrict x,
-                        float *restrict y, size_t n) {
+static void add_to_both(const float *restrict a, const float *restrict b, float *restrict x, float *restrict y, size_t n) {
   for (size_t i = 0; i < n; i++) {
     float s = a[i] + b[i];
     x[i] = s;
@@ -104,8 +103,7 @@ static void two_shot(struct world *w, size_t count, int streaming) {
   size_t half = count / 2 & ~(size_t)15; /* both halves start on a line */
   size_t at = w->rank == 0 ? 0 : half, n = w->rank == 0 ? half : count - half;
   meet(w->ctl->ready, w->rank, epoch);
-  (streaming ? add_to_both_streaming : add_to_both)(w->in[0] + at, w->in[1] + at, w->out[0] + at,
-                                                    w->out[1] + at, n);
+  (streaming ? add_to_both_streaming : add_to_both)(w->in[0] + at, w->in[1] + at, w->out[0] + at, w->out[1] + at, n);
   meet(w->ctl->done, w->rank, epoch);
 }
 
@@ -125,11 +123,11 @@ static int measure(struct world *w, enum method m, size_t bytes, int warmup, int
     if (perf_barrier_wait(&barrier) >= 0) return 1;
     uint64_t t0 = perf_now_ns();
     switch (m) {
-      case ONE_SHOT: one_shot(w, count); break;
-      case TWO_SHOT: two_shot(w, count, 0); break;
-      case TWO_SHOT_STREAMING: two_shot(w, count, 1); break;
-      default:
-        if (perf_barrier_wait(&barrier) >= 0) return 1;
+    case ONE_SHOT: one_shot(w, count); break;
+    case TWO_SHOT: two_shot(w, count, 0); break;
+    case TWO_SHOT_STREAMING: two_shot(w, count, 1); break;
+    default:
+      if (perf_barrier_wait(&barrier) >= 0) return 1;
     }
     uint64_t t1 = perf_now_ns();
     if (it >= 0) ns[it] = t1 - t0;
@@ -143,15 +141,15 @@ static int measure(struct world *w, enum method m, size_t bytes, int warmup, int
 }
 
 static void print_line(const char *method, size_t bytes, struct perf_summary s, long wrong) {
-  printf("{\"what\":\"probe\",\"method\":\"%s\",\"bytes\":%zu,\"p50\":%.4f,\"mean\":%.4f,\"p99\":%.4f,\"wrong\":%ld}\n",
-         method, bytes, s.p50_us, s.mean_us, s.p99_us, wrong);
+  printf("{\"what\":\"probe\",\"method\":\"%s\",\"bytes\":%zu,\"p50\":%.4f,\"mean\":%.4f,\"p99\":%.4f,\"wrong\":%ld}\n", method, bytes,
+         s.p50_us, s.mean_us, s.p99_us, wrong);
   fflush(stdout);
 }
 
 static struct perf_summary both(const struct control *c) {
   const struct perf_summary *a = &c->summary[0], *b = &c->summary[1];
-  struct perf_summary s = {(a->p50_us + b->p50_us) / 2, (a->mean_us + b->mean_us) / 2,
-                           (a->p99_us + b->p99_us) / 2, (a->min_us + b->min_us) / 2};
+  struct perf_summary s = {(a->p50_us + b->p50_us) / 2, (a->mean_us + b->mean_us) / 2, (a->p99_us + b->p99_us) / 2,
+                           (a->min_us + b->min_us) / 2};
   return s;
 }
 

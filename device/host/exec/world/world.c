@@ -10,12 +10,12 @@ enum { MAX_OPS = 64, MAX_LOOSE = 4096 };
 
 struct gccl_world {
   int n;
-  struct ncclComm *comm;         /* n */
+  struct ncclComm *comm; /* n */
   gccl_peer *peers;
   char *areas, *arena;
   uint64_t areas_bytes, arena_bytes, used;
   uint64_t *words;
-  gccl_op *ops;                  /* n × MAX_OPS */
+  gccl_op *ops; /* n × MAX_OPS */
   int *nops;
   void *loose[MAX_LOOSE];
   int nloose;
@@ -137,7 +137,8 @@ int gccl_world_run(gccl_world *w, int threads) {
   gccl_batch *batches = calloc(n, sizeof *batches);
   pthread_t *t = calloc(n, sizeof *t);
   for (int q = 0; q < w->n; q++)
-    batches[q] = jobs[q].batch = (gccl_batch){.comm = &w->comm[q], .ops = &w->ops[(size_t)q * MAX_OPS], .nops = w->nops[q], .ticket = gccl_order_take(&w->comm[q])};
+    batches[q] = jobs[q].batch =
+        (gccl_batch){.comm = &w->comm[q], .ops = &w->ops[(size_t)q * MAX_OPS], .nops = w->nops[q], .ticket = gccl_order_take(&w->comm[q])};
   if (!threads) {
     rc = gccl_drive(batches, w->n);
   } else {
@@ -153,5 +154,7 @@ int gccl_world_run(gccl_world *w, int threads) {
   return rc;
 }
 
-struct ncclComm *gccl_world_comm(gccl_world *w, int rank) { return &w->comm[rank]; }
+struct ncclComm *gccl_world_comm(gccl_world *w, int rank) {
+  return &w->comm[rank];
+}
 const char *gccl_world_cause(gccl_world *w, int rank) { return w->comm[rank].cause; }
