@@ -15,7 +15,7 @@ import (
 // Defaults of what "auto" leaves to the library.
 const (
 	autoEagerBytes = 8 << 10
-	autoStageBytes = 1 << 20
+	autoStageBytes = 2 << 20
 )
 
 // spec is what a communicator is to become.

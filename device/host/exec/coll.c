@@ -14,6 +14,9 @@ enum { PH_GUARD, PH_EDGES, PH_RUN };
 _Static_assert(GCCL_SMALL_BYTES == sizeof(((gccl_record *)0)->u.data), "the small path and the inline payload of a record");
 enum { INLINE_MAX = GCCL_SMALL_BYTES };
 
+/* A round takes at most this part of the scratch, so that rounds can move on through it. */
+enum { SCRATCH_TURNS = 4 };
+
 /* The last level of cache. Where the buffers of all ranks are larger, results are streamed past it: they would evict what
  * is read next, and be read from memory before they are written. */
 static uint64_t last_level_cache(void) {
@@ -162,9 +165,15 @@ int gccl_coll_begin(gccl_op *x) {
     memset(s->consumed, 0, sizeof s->consumed);
   } else {
     /* Until the peers' records say that everything can be reached, pieces are what scratch holds. */
-    uint64_t stage = c->geo.stage_bytes / p->send_parts / GCCL_LINE * GCCL_LINE, out = c->geo.out_bytes;
+    uint64_t stage = c->geo.stage_bytes / SCRATCH_TURNS / p->send_parts, out = c->geo.out_bytes / SCRATCH_TURNS;
     x->piece = (stage < out ? stage : out) / x->esize / line * line;
-    if (x->piece == 0) x->piece = (stage < out ? stage : out) / x->esize;
+    if (x->piece == 0) x->piece = line;
+    if (x->piece * x->esize * p->send_parts > c->geo.stage_bytes && !c->one_process) {
+      gccl_comm_latch(c, GCCL_RC_USAGE, "rank %d: %u parts of a line each do not fit scratch of %llu bytes: raise GCCL_STAGE_BYTES",
+                      c->rank, p->send_parts, (unsigned long long)c->geo.stage_bytes);
+      return GCCL_RC_USAGE;
+    }
+    if (x->piece > x->part) x->piece = gccl_align(x->part, line);
   }
   return 0;
 }
@@ -211,8 +220,21 @@ static char *eager_of(const gccl_op *x, int q, int64_t chunk) {
   return c->peers[q].area + c->geo.eager + (x->seq & (GCCL_RECORDS - 1)) * c->geo.eager_bytes + off;
 }
 
+/* Where this round's pieces begin in scratch. Rounds, of one operation and of the next, move on through it: a piece that a peer
+ * has just read is in the peer's cache, and to write there again would take every line back from it. */
+static inline uint64_t turn_of(const gccl_op *x, uint64_t parts, uint64_t scratch) {
+  uint64_t span = parts * x->piece * x->esize;
+  return span <= scratch ? (x->seq + x->round) % (scratch / span) * span : 0;
+}
+
 static char *stage_of(const gccl_op *x, int q, int64_t chunk) {
-  return x->comm->peers[q].area + x->comm->geo.stage + (uint64_t)chunk * x->piece * x->esize;
+  const gccl_geometry *g = &x->comm->geo;
+  return x->comm->peers[q].area + g->stage + turn_of(x, x->plan->send_parts, g->stage_bytes) + (uint64_t)chunk * x->piece * x->esize;
+}
+
+static char *out_of(const gccl_op *x, int q) {
+  const gccl_geometry *g = &x->comm->geo;
+  return x->comm->peers[q].area + g->out + turn_of(x, 1, g->out_bytes);
 }
 
 static const char *source(const gccl_op *x, const gccl_ref *r, int q, int64_t chunk) {
@@ -228,7 +250,7 @@ static const char *source(const gccl_op *x, const gccl_ref *r, int q, int64_t ch
     if (q == c->rank) return (const char *)x->recv + offset_of(x, chunk);
     return reached(c, q, gccl_record_of(c, q, x->seq)->recv_kind, gccl_record_of(c, q, x->seq)->u.buf.recv) + offset_of(x, chunk);
   case GCCL_STAGE: return stage_of(x, q, chunk);
-  case GCCL_OUT: return c->peers[q].area + c->geo.out;
+  case GCCL_OUT: return out_of(x, q);
   case GCCL_EAGER: return eager_of(x, q, chunk);
   default: return slot_of(x, r->edge, 0);
   }
@@ -278,7 +300,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
         if (rec->recv_kind == GCCL_BUF_STAGED) {
           if (out_used) continue;
           out_used = 1;
-          d->ptr = c->self.area + c->geo.out;
+          d->ptr = out_of(x, c->rank);
           d->stream = 0;
         } else {
           d->ptr = reached(c, q, rec->recv_kind, rec->u.buf.recv) + offset_of(x, chunk);
@@ -290,7 +312,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
         d->stream = 0;
         break;
       case GCCL_OUT:
-        d->ptr = c->self.area + c->geo.out;
+        d->ptr = out_of(x, c->rank);
         d->stream = 0;
         break;
       case GCCL_EAGER: d->ptr = eager_of(x, q, chunk); break;
