@@ -28,6 +28,21 @@ static ncclResult_t check_buffer(const struct ncclComm *c, const void *p, const 
   return gccl_fail(ncclInvalidArgument, "%s: rank %d: %s is NULL", call, c->rank, what);
 }
 
+/* Statistics of a call. One call in 1024 is a sample of how long the front takes; it is told so before it starts. */
+static inline uint64_t sample_start(const struct ncclComm *c) {
+  uint64_t n = atomic_load_explicit(&c->count.calls, memory_order_relaxed);
+  return __builtin_expect((n & 1023) == 1000, 0) ? gccl_now_ns() : 0;
+}
+
+static inline void bump(_Atomic(uint64_t) *word, uint64_t by) { /* lost counts of two threads at once do not matter */
+  atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+static inline void counted(struct ncclComm *c, uint64_t bytes) {
+  bump(&c->count.calls, 1);
+  bump(&c->count.bytes, bytes);
+}
+
 static ncclResult_t find_plan(gccl_op *op, const char *call) {
   struct ncclComm *c = op->comm;
   uint64_t bytes = op->count * gccl_dtype_size(op->dtype);
@@ -37,7 +52,7 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   uint64_t key = gccl_table_key(op->coll, cls, (unsigned)op->root);
   op->plan = gccl_table_find(c, key);
   if (__builtin_expect(op->plan != NULL, 1)) {
-    atomic_store_explicit(&c->count.hits, atomic_load_explicit(&c->count.hits, memory_order_relaxed) + 1, memory_order_relaxed);
+    bump(&c->count.hits, 1);
     return ncclSuccess;
   }
   char text[GCCL_TEXT] = "";
@@ -46,14 +61,6 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   if (rc != ncclSuccess) return gccl_fail((ncclResult_t)rc, "%s: rank %d: %s", call, c->rank, text);
   op->plan = gccl_table_find(c, key);
   return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the plan is not in the launch table", call, c->rank);
-}
-
-static inline void counted(struct ncclComm *c, gccl_op *op, uint64_t bytes) {
-  uint64_t n = atomic_load_explicit(&c->count.calls, memory_order_relaxed) + 1;
-  atomic_store_explicit(&c->count.calls, n, memory_order_relaxed);
-  atomic_store_explicit(&c->count.bytes, atomic_load_explicit(&c->count.bytes, memory_order_relaxed) + bytes, memory_order_relaxed);
-  op->entered_ns = 0;
-  if (__builtin_expect((n & 1023) == 1000, 0)) op->entered_ns = gccl_now_ns();
 }
 
 /* One rank: a collective is a copy, or a scaled copy. */
@@ -100,9 +107,10 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   op.count = count;
   op.scale.u64 = 0;
   op.plan = plan;
-  counted(c, &op, bytes);
-  atomic_store_explicit(&c->count.hits, atomic_load_explicit(&c->count.hits, memory_order_relaxed) + 1, memory_order_relaxed);
+  op.entered_ns = sample_start(c);
   int r = gccl_small_all_reduce(&op, gccl_order_take(c));
+  counted(c, bytes);
+  bump(&c->count.hits, 1);
   return r ? gccl_operation_failed(c, r, "ncclAllReduce") : ncclSuccess;
 }
 
@@ -111,7 +119,6 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   const shape *s = &shapes[coll];
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
-  if (coll == GCCL_ALL_REDUCE && (rc = small(send, recv, count, type, red, c, stream)) != ncclInProgress) return rc;
   if (s->rooted && (rc = check_rank(c, root, "root", call)) != ncclSuccess) return rc;
   if ((rc = check_type(c, type, call)) != ncclSuccess) return rc;
   gccl_op op;
@@ -133,7 +140,8 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   if (reads && (rc = check_buffer(c, send, "sendbuff", call)) != ncclSuccess) return rc;
   if (writes && (rc = check_buffer(c, recv, "recvbuff", call)) != ncclSuccess) return rc;
   if (c->check && reads && writes && (rc = gccl_check_overlap(&op, call)) != ncclSuccess) return rc;
-  counted(c, &op, count * gccl_dtype_size((int)type));
+  op.entered_ns = sample_start(c);
+  counted(c, count * gccl_dtype_size((int)type));
   if (c->nranks == 1) return alone(&op, stream, call);
   if ((rc = find_plan(&op, call)) != ncclSuccess) return rc;
   return gccl_submit(&op, stream, call);
@@ -141,6 +149,10 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
 
 GCCL_API(ncclResult_t, ncclAllReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
          ncclComm_t comm, cudaStream_t stream) {
+  if (gccl_handle_ready(comm)) {
+    ncclResult_t rc = small(sendbuff, recvbuff, count, datatype, op, comm, stream);
+    if (rc != ncclInProgress) return gccl_group_note(rc);
+  }
   return gccl_group_note(collective(GCCL_ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0, comm, stream, "ncclAllReduce"));
 }
 
@@ -201,7 +213,8 @@ static ncclResult_t message(int kind, const void *send, void *recv, size_t count
   op.send = send;
   op.recv = recv;
   op.count = count;
-  counted(c, &op, count * gccl_dtype_size((int)type));
+  op.entered_ns = sample_start(c);
+  counted(c, count * gccl_dtype_size((int)type));
   return gccl_submit(&op, stream, call);
 }
 
@@ -262,7 +275,8 @@ static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t typ
     op.count = count;
     op.recv = (peer == c->rank ? w->user : c->peers[peer].arena + w->peer_offset[peer]) + offset;
   }
-  counted(c, &op, op.count * gccl_dtype_size(op.dtype));
+  op.entered_ns = sample_start(c);
+  counted(c, op.count * gccl_dtype_size(op.dtype));
   return gccl_submit(&op, stream, call);
 }
 

@@ -59,6 +59,18 @@ const char *gccl_last_error(void);
 /* --- handle.c: communicator handles --- */
 struct ncclComm *gccl_handle_new(void);
 void gccl_handle_retire(struct ncclComm *comm);
+enum { GCCL_HANDLE_SLOT = (sizeof(struct ncclComm) + 4095) / 4096 * 4096, GCCL_HANDLE_SLOTS = 16384 };
+extern _Atomic(char *) gccl_handle_slab;
+static inline int gccl_handle_in_slab(const struct ncclComm *c) {
+  uintptr_t base = (uintptr_t)atomic_load_explicit(&gccl_handle_slab, memory_order_acquire), p = (uintptr_t)c;
+  return base && p - base < (uintptr_t)GCCL_HANDLE_SLOT * GCCL_HANDLE_SLOTS && (p - base) % GCCL_HANDLE_SLOT == 0;
+}
+/* The steady case of gccl_comm_check: true if comm can take an operation. */
+static inline int gccl_handle_ready(const struct ncclComm *c) {
+  return !gccl_forked && gccl_handle_in_slab(c) && c->magic == GCCL_COMM_MAGIC &&
+         atomic_load_explicit(&c->state, memory_order_acquire) == GCCL_COMM_READY &&
+         atomic_load_explicit(&c->error, memory_order_acquire) == 0;
+}
 /* True for a pointer that is a live communicator; never follows a stray pointer. */
 int gccl_handle_known(const struct ncclComm *comm);
 /* Checks that comm can take an operation; the text names call. */

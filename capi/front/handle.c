@@ -11,19 +11,19 @@
 
 #include "front.h"
 
-enum { PAGE = 4096, SLOT = (sizeof(struct ncclComm) + PAGE - 1) / PAGE * PAGE, SLOTS = 16384, QUARANTINE = 64 };
+enum { PAGE = 4096, SLOT = GCCL_HANDLE_SLOT, SLOTS = GCCL_HANDLE_SLOTS, QUARANTINE = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(char *) slab;
+_Atomic(char *) gccl_handle_slab;
 static int used;                      /* slots handed out at least once */
 static int ring[SLOTS], head, parked; /* retired slots, oldest first */
 
 static char *slab_make(void) {
-  char *s = atomic_load(&slab);
+  char *s = atomic_load(&gccl_handle_slab);
   if (!s) {
     s = mmap(NULL, (size_t)SLOT * SLOTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (s == MAP_FAILED) return NULL;
-    atomic_store(&slab, s);
+    atomic_store(&gccl_handle_slab, s);
   }
   return s;
 }
@@ -63,17 +63,12 @@ void gccl_handle_retire(struct ncclComm *c) {
   c->worker = c->exec = NULL;
   atomic_store(&c->state, GCCL_COMM_DEAD);
   pthread_mutex_lock(&lock);
-  ring[(head + parked++) % SLOTS] = (int)(((char *)c - atomic_load(&slab)) / SLOT);
+  ring[(head + parked++) % SLOTS] = (int)(((char *)c - atomic_load(&gccl_handle_slab)) / SLOT);
   pthread_mutex_unlock(&lock);
 }
 
-static inline int in_slab(const struct ncclComm *c) {
-  uintptr_t base = (uintptr_t)atomic_load_explicit(&slab, memory_order_acquire), p = (uintptr_t)c;
-  return base && p - base < (uintptr_t)SLOT * SLOTS && (p - base) % SLOT == 0;
-}
-
 int gccl_handle_known(const struct ncclComm *c) {
-  if (!c || !in_slab(c) || c->magic != GCCL_COMM_MAGIC) return 0;
+  if (!c || !gccl_handle_in_slab(c) || c->magic != GCCL_COMM_MAGIC) return 0;
   uint32_t s = atomic_load_explicit(&c->state, memory_order_acquire);
   return s != GCCL_COMM_FREE && s != GCCL_COMM_DEAD;
 }
@@ -82,7 +77,7 @@ ncclResult_t gccl_handle_check(const struct ncclComm *c, const char *call) {
   if (__builtin_expect(gccl_forked, 0)) return gccl_core_open(call);
   if (gccl_handle_known(c)) return ncclSuccess;
   if (!c) return gccl_fail(ncclInvalidArgument, "%s: comm is NULL", call);
-  if (in_slab(c) && c->magic == GCCL_COMM_MAGIC)
+  if (gccl_handle_in_slab(c) && c->magic == GCCL_COMM_MAGIC)
     return gccl_fail(ncclInvalidArgument, "%s: comm %p has been destroyed", call, (const void *)c);
   return gccl_fail(ncclInvalidArgument, "%s: comm %p is not a communicator of this library", call, (const void *)c);
 }
