@@ -1,6 +1,7 @@
 /* Collectives, messages and one-sided operations: check the arguments, find the plan, submit. */
 #include <string.h>
 
+#include "../../device/host/exec/small.h"
 #include "front.h"
 
 static ncclResult_t check_type(const struct ncclComm *c, ncclDataType_t type, const char *call) {
@@ -89,7 +90,8 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
       !send || !recv)
     return ncclInProgress;
   const gccl_lowered *plan = atomic_load_explicit(&c->small, memory_order_acquire);
-  uint64_t bytes = count * gccl_dtype_size((int)type);
+  uint32_t esize = (uint32_t)gccl_dtype_size((int)type);
+  uint64_t bytes = count * esize;
   if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check ||
       (gccl_thread_self && gccl_thread_self->depth))
     return ncclInProgress;
@@ -107,6 +109,7 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   op.count = count;
   op.scale.u64 = 0;
   op.plan = plan;
+  op.esize = esize;
   op.entered_ns = sample_start(c);
   int r = gccl_small_all_reduce(&op, gccl_order_take(c));
   counted(c, bytes);
@@ -114,8 +117,8 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   return r ? gccl_operation_failed(c, r, "ncclAllReduce") : ncclSuccess;
 }
 
-static ncclResult_t collective(unsigned coll, const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, int root,
-                               ncclComm_t c, cudaStream_t stream, const char *call) {
+ncclResult_t gccl_collective(unsigned coll, const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, int root,
+                             ncclComm_t c, cudaStream_t stream, const char *call) {
   const shape *s = &shapes[coll];
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
@@ -147,57 +150,8 @@ static ncclResult_t collective(unsigned coll, const void *send, void *recv, size
   return gccl_submit(&op, stream, call);
 }
 
-GCCL_API(ncclResult_t, ncclAllReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
-         ncclComm_t comm, cudaStream_t stream) {
-  if (gccl_handle_ready(comm)) {
-    ncclResult_t rc = small(sendbuff, recvbuff, count, datatype, op, comm, stream);
-    if (rc != ncclInProgress) return gccl_group_note(rc);
-  }
-  return gccl_group_note(collective(GCCL_ALL_REDUCE, sendbuff, recvbuff, count, datatype, op, 0, comm, stream, "ncclAllReduce"));
-}
-
-GCCL_API(ncclResult_t, ncclReduceScatter, const void *sendbuff, void *recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
-         ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(
-      collective(GCCL_REDUCE_SCATTER, sendbuff, recvbuff, recvcount, datatype, op, 0, comm, stream, "ncclReduceScatter"));
-}
-
-GCCL_API(ncclResult_t, ncclAllGather, const void *sendbuff, void *recvbuff, size_t sendcount, ncclDataType_t datatype, ncclComm_t comm,
-         cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_ALL_GATHER, sendbuff, recvbuff, sendcount, datatype, ncclSum, 0, comm, stream, "ncclAllGather"));
-}
-
-GCCL_API(ncclResult_t, ncclBroadcast, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root,
-         ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_BROADCAST, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclBroadcast"));
-}
-
-GCCL_API(ncclResult_t, ncclBcast, void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_BROADCAST, buff, buff, count, datatype, ncclSum, root, comm, stream, "ncclBcast"));
-}
-
-GCCL_API(ncclResult_t, ncclReduce, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, int root,
-         ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_REDUCE, sendbuff, recvbuff, count, datatype, op, root, comm, stream, "ncclReduce"));
-}
-
-GCCL_API(ncclResult_t, ncclAlltoAll, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclComm_t comm,
-         cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_ALL_TO_ALL, sendbuff, recvbuff, count, datatype, ncclSum, 0, comm, stream, "ncclAlltoAll"));
-}
-
-GCCL_API(ncclResult_t, ncclGather, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-         cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_GATHER, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclGather"));
-}
-
-GCCL_API(ncclResult_t, ncclScatter, const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-         cudaStream_t stream) {
-  return gccl_group_note(collective(GCCL_SCATTER, sendbuff, recvbuff, count, datatype, ncclSum, root, comm, stream, "ncclScatter"));
-}
-
-static ncclResult_t message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
-                            cudaStream_t stream, const char *call) {
+ncclResult_t gccl_message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
+                          cudaStream_t stream, const char *call) {
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
   if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess || (rc = check_type(c, type, call)) != ncclSuccess ||
@@ -218,15 +172,6 @@ static ncclResult_t message(int kind, const void *send, void *recv, size_t count
   return gccl_submit(&op, stream, call);
 }
 
-GCCL_API(ncclResult_t, ncclSend, const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
-         cudaStream_t stream) {
-  return gccl_group_note(message(GCCL_DO_SEND, sendbuff, NULL, count, datatype, peer, comm, stream, "ncclSend"));
-}
-
-GCCL_API(ncclResult_t, ncclRecv, void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(message(GCCL_DO_RECV, NULL, recvbuff, count, datatype, peer, comm, stream, "ncclRecv"));
-}
-
 /* --- one-sided --- */
 
 static gccl_window *own_window(const struct ncclComm *c, ncclWindow_t w) {
@@ -235,8 +180,8 @@ static gccl_window *own_window(const struct ncclComm *c, ncclWindow_t w) {
   return NULL;
 }
 
-static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data,
-                             int sig, int ctx, unsigned flags, ncclComm_t c, cudaStream_t stream, const char *call) {
+ncclResult_t gccl_onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data,
+                           int sig, int ctx, unsigned flags, ncclComm_t c, cudaStream_t stream, const char *call) {
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
   if ((rc = check_rank(c, peer, "peer", call)) != ncclSuccess) return rc;
@@ -280,17 +225,7 @@ static ncclResult_t onesided(const void *local, size_t count, ncclDataType_t typ
   return gccl_submit(&op, stream, call);
 }
 
-GCCL_API(ncclResult_t, ncclPutSignal, const void *localbuff, size_t count, ncclDataType_t datatype, int peer, ncclWindow_t peerWin,
-         size_t peerWinOffset, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(
-      onesided(localbuff, count, datatype, peer, peerWin, peerWinOffset, 1, sigIdx, ctx, flags, comm, stream, "ncclPutSignal"));
-}
-
-GCCL_API(ncclResult_t, ncclSignal, int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(onesided(NULL, 0, ncclInt8, peer, NULL, 0, 0, sigIdx, ctx, flags, comm, stream, "ncclSignal"));
-}
-
-static ncclResult_t wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t c, cudaStream_t stream) {
+ncclResult_t gccl_wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t c, cudaStream_t stream) {
   const char *call = "ncclWaitSignal";
   ncclResult_t rc = gccl_comm_check(c, call);
   if (rc != ncclSuccess) return rc;
@@ -314,6 +249,11 @@ static ncclResult_t wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t
   return rc;
 }
 
-GCCL_API(ncclResult_t, ncclWaitSignal, int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm, cudaStream_t stream) {
-  return gccl_group_note(wait_signal(nDesc, signalDescs, comm, stream));
+ncclResult_t gccl_all_reduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, ncclComm_t c,
+                             cudaStream_t stream) {
+  if (gccl_handle_ready(c)) {
+    ncclResult_t rc = small(send, recv, count, type, red, c, stream);
+    if (rc != ncclInProgress) return rc;
+  }
+  return gccl_collective(GCCL_ALL_REDUCE, send, recv, count, type, red, 0, c, stream, "ncclAllReduce");
 }

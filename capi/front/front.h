@@ -130,6 +130,20 @@ void gccl_registrations_drop(const struct ncclComm *comm);
 /* Refuses buffers of a collective that overlap otherwise than in place. Preconditions: the sizes do not overflow. */
 ncclResult_t gccl_check_overlap(const gccl_op *op, const char *call);
 
+/* --- coll.c --- */
+ncclResult_t gccl_all_reduce(const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, ncclComm_t comm,
+                             cudaStream_t stream);
+/* coll: enum gccl_coll; count as the public call of that collective has it. */
+ncclResult_t gccl_collective(unsigned coll, const void *send, void *recv, size_t count, ncclDataType_t type, ncclRedOp_t red, int root,
+                             ncclComm_t comm, cudaStream_t stream, const char *call);
+/* kind: GCCL_DO_SEND or GCCL_DO_RECV. */
+ncclResult_t gccl_message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                          cudaStream_t stream, const char *call);
+/* data: there is something to put before the signal. */
+ncclResult_t gccl_onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data,
+                           int sig, int ctx, unsigned flags, ncclComm_t comm, cudaStream_t stream, const char *call);
+ncclResult_t gccl_wait_signal(int n, const ncclWaitSignalDesc_t *desc, ncclComm_t comm, cudaStream_t stream);
+
 /* --- redop.c --- */
 /* Resolves op for comm and type into o. */
 ncclResult_t gccl_redop_apply(struct ncclComm *comm, ncclRedOp_t op, ncclDataType_t type, gccl_op *o, const char *call);

@@ -121,7 +121,7 @@ struct ncclComm {
   uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];
   _Atomic(gccl_table *) table;
 
-  /* The plan of the smallest all-reduce class, if it is eager: with it a call may take the fused path (exec/small.c). Set once. */
+  /* The plan of the smallest all-reduce class, if it is eager: with it a call may take the fused path (exec/small.h). Set once. */
   _Atomic(const gccl_lowered *) small;
 
   uint64_t seq;                            /* last operation number used; whoever is being served owns it */

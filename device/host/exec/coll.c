@@ -60,15 +60,6 @@ static inline int64_t at(const gccl_affine *a, uint32_t i, uint32_t j) {
   return v;
 }
 
-/* What all ranks must agree on: mixed so that one differing field changes the hash. */
-uint32_t gccl_call_hash(const gccl_op *x) {
-  uint64_t h =
-      (uint64_t)x->coll | (uint64_t)x->dtype << 8 | (uint64_t)x->red << 16 | (uint64_t)x->cls << 24 | (uint64_t)(uint32_t)x->root << 32;
-  h ^= x->count * 0x9e3779b97f4a7c15ull;
-  h *= 0xff51afd7ed558ccdull;
-  return (uint32_t)(h >> 32) | 1u;
-}
-
 uint8_t gccl_reach(const struct ncclComm *c, const void *ptr, uint64_t bytes, uint64_t *addr) {
   uint64_t p = (uint64_t)(uintptr_t)ptr, base = (uint64_t)(uintptr_t)c->arena;
   *addr = p;
@@ -330,21 +321,6 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
     return;
   }
   gccl_reduce(c->simd, x->dtype, x->fold, s->dst, ndst, s->src, nsrc, n, op->flags & GCCL_FINAL ? x->div : 0);
-}
-
-void gccl_record_fill(gccl_record *r, const gccl_op *x) {
-  gccl_call *d = gccl_call_of(x->comm, x->comm->rank, x->seq);
-  d->count = x->count;
-  d->coll = x->coll;
-  d->dtype = x->dtype;
-  d->op = x->red;
-  d->cls = x->cls;
-  d->root = x->root;
-  d->scale = x->scale.u64;
-  r->hash = x->hash;
-  r->send_kind = x->send_kind;
-  r->recv_kind = x->recv_kind;
-  r->scaled = x->scaled;
 }
 
 static void publish(gccl_op *x) {

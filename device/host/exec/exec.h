@@ -68,15 +68,10 @@ uint64_t gccl_order_take(struct ncclComm *comm);
 int gccl_drive(gccl_batch *batches, int n);
 /* The same for one operation whose ticket is given: the steady path. */
 int gccl_drive_one(gccl_op *op, uint64_t ticket);
-/* small.c: an all-reduce of at most GCCL_SMALL_BYTES with a built-in operator, straight through: the eager plan's two reduces, its
- * signal and its wait in one function. op holds the arguments and the plan; the ticket is op's. */
-enum { GCCL_SMALL_BYTES = 48 };
-int gccl_small_all_reduce(gccl_op *op, uint64_t ticket);
+enum { GCCL_SMALL_BYTES = 48 }; /* small.h: payload of a record */
 /* drive.c: goes on with an operation that has begun. */
 int gccl_drive_begun(gccl_op *op, uint64_t ticket);
-/* coll.c: fills this rank's record of op->seq but for its payload and seq, and what the call is. */
-uint32_t gccl_call_hash(const gccl_op *op);
-void gccl_record_fill(gccl_record *r, const gccl_op *op);
+/* coll.c: says which rank calls what, and latches it. */
 int gccl_call_mismatch(const gccl_op *op, int peer);
 /* coll.c: begins op as if it had run up to and including its first signal. */
 int gccl_coll_begin_published(gccl_op *op);
@@ -131,6 +126,31 @@ static inline gccl_record *gccl_record_of(const struct ncclComm *c, int q, uint6
 static inline gccl_call *gccl_call_of(const struct ncclComm *c, int q, uint64_t seq) {
   return (gccl_call *)(c->peers[q].area + c->geo.calls) + (seq & (GCCL_RECORDS - 1));
 }
+/* What all ranks must agree on: mixed so that one differing field changes the hash. */
+static inline uint32_t gccl_call_hash(const gccl_op *x) {
+  uint64_t h =
+      (uint64_t)x->coll | (uint64_t)x->dtype << 8 | (uint64_t)x->red << 16 | (uint64_t)x->cls << 24 | (uint64_t)(uint32_t)x->root << 32;
+  h ^= x->count * 0x9e3779b97f4a7c15ull;
+  h *= 0xff51afd7ed558ccdull;
+  return (uint32_t)(h >> 32) | 1u;
+}
+
+/* Fills this rank's record of op->seq but for its payload and seq, and what the call is. */
+static inline void gccl_record_fill(gccl_record *r, const gccl_op *x) {
+  gccl_call *d = gccl_call_of(x->comm, x->comm->rank, x->seq);
+  d->count = x->count;
+  d->coll = x->coll;
+  d->dtype = x->dtype;
+  d->op = x->red;
+  d->cls = x->cls;
+  d->root = x->root;
+  d->scale = x->scale.u64;
+  r->hash = x->hash;
+  r->send_kind = x->send_kind;
+  r->recv_kind = x->recv_kind;
+  r->scaled = x->scaled;
+}
+
 static inline void gccl_relax(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

@@ -1,17 +1,21 @@
-/* The fused path of the smallest all-reduce.
+/* The fused path of the smallest all-reduce, in a header because its only caller is the front's all-reduce and a call of a hundred
+ * nanoseconds has no room for more calls.
  *
  * It does what the interpreter does with the eager all-reduce plan when the payload fits into the record: copy into the
  * record, publish, wait for every peer's record, fold in rank order. Whatever is out of the ordinary (not this call's turn,
  * an abort, a slow peer) goes to the interpreter at the point reached.
  */
+#ifndef GCCL_HOST_EXEC_SMALL_H
+#define GCCL_HOST_EXEC_SMALL_H
+
 #include <string.h>
 
 #include "exec.h"
 
-enum { SMALL_RANKS = 16, SPINS = 4000, TIGHT = 64 };
+enum { GCCL_SMALL_RANKS = 16, GCCL_SMALL_SPINS = 4000, GCCL_SMALL_TIGHT = 64 };
 
 /* All peers have finished the operation whose record slot this one takes. */
-static int slot_is_free(struct ncclComm *c, uint64_t seq) {
+static inline int gccl_small_slot_is_free(struct ncclComm *c, uint64_t seq) {
   uint64_t least = UINT64_MAX;
   for (int q = 0; q < c->nranks; q++) {
     if (q == c->rank) continue;
@@ -23,16 +27,17 @@ static int slot_is_free(struct ncclComm *c, uint64_t seq) {
   return c->done_seen + GCCL_RECORDS >= seq;
 }
 
-int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
+/* An all-reduce of at most GCCL_SMALL_BYTES with a built-in operator other than the average: the eager plan's two reduces, its
+ * signal and its wait. op holds the arguments, the element size and the plan; the ticket is op's. */
+static inline int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   struct ncclComm *c = x->comm;
   uint64_t seq = __atomic_load_n(&c->seq, __ATOMIC_RELAXED) + 1; /* until it is this call's turn, only a guess */
-  uint32_t esize = (uint32_t)gccl_dtype_size(x->dtype);
-  if (atomic_load_explicit(&c->serving, memory_order_acquire) != ticket || c->nranks > SMALL_RANKS ||
-      atomic_load_explicit(&c->abort, memory_order_seq_cst) || (c->done_seen + GCCL_RECORDS < seq && !slot_is_free(c, seq)))
+  if (atomic_load_explicit(&c->serving, memory_order_acquire) != ticket || c->nranks > GCCL_SMALL_RANKS ||
+      atomic_load_explicit(&c->abort, memory_order_seq_cst) || (c->done_seen + GCCL_RECORDS < seq && !gccl_small_slot_is_free(c, seq)))
     return gccl_drive_one(x, ticket);
 
   gccl_record *mine = gccl_record_of(c, c->rank, seq);
-  uint64_t bytes = x->count * esize;
+  uint64_t bytes = x->count * x->esize;
   if (bytes == 8)
     memcpy(mine->u.data, x->send, 8);
   else
@@ -47,8 +52,8 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   gccl_sample(x);
   gccl_wake(c);
 
-  gccl_reduce_src src[SMALL_RANKS];
-  int spins = c->spin_ns ? SPINS : TIGHT;
+  gccl_reduce_src src[GCCL_SMALL_RANKS];
+  int spins = c->spin_ns ? GCCL_SMALL_SPINS : GCCL_SMALL_TIGHT;
   for (int q = 0; q < c->nranks; q++) {
     const gccl_record *r = gccl_record_of(c, q, seq);
     /* This rank's own data from where it came: its record is still on the way to memory, and a vector load of it would wait. */
@@ -62,7 +67,7 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
         atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
         return rc;
       }
-      if (i > TIGHT) gccl_relax();
+      if (i > GCCL_SMALL_TIGHT) gccl_relax();
     }
     if (__builtin_expect(r->hash != x->hash, 0)) {
       int rc = gccl_call_mismatch(x, q);
@@ -78,3 +83,5 @@ int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   atomic_store_explicit(&c->serving, ticket + 1, memory_order_release);
   return GCCL_DONE;
 }
+
+#endif
