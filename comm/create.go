@@ -174,7 +174,7 @@ func (c *Comm) identify(s spec, oneProcess, crowded bool) {
 	spin, yield := waitPolicy(s.set, crowded)
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
-		Check: checksBuffers(s.set), NoOneSided: s.cfg.NumRmaCtx == 0, OneProcess: oneProcess,
+		Check: checksBuffers(s.set), NoOneSided: s.cfg.NumRmaCtx == 0, OneProcess: oneProcess, Crowded: crowded,
 		SpinNs: spin, YieldNs: yield, LateNs: uint64(s.set.Duration(param.GCCLLate)),
 	})
 }

@@ -91,6 +91,7 @@ struct ncclComm {
   _Atomic(uint32_t) state; /* enum gccl_comm_state */
   uint64_t core;           /* the core's handle of this communicator (table index and generation) */
   int32_t rank, nranks, device;
+  uint8_t crowded; /* ranks share CPUs: agreed by all ranks */
   uint8_t blocking;
   uint8_t check;       /* look at the buffers of each collective */
   uint8_t no_onesided; /* numRmaCtx is 0 */

@@ -44,6 +44,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->rank = id->rank;
   c->nranks = id->nranks;
   c->blocking = id->blocking;
+  c->crowded = id->crowded;
   c->check = id->check;
   c->no_onesided = id->no_onesided;
   c->one_process = id->one_process;

@@ -62,6 +62,7 @@ type Identity struct {
 	Check           bool
 	NoOneSided      bool
 	OneProcess      bool
+	Crowded         bool // ranks share CPUs
 	SpinNs, YieldNs uint32
 	LateNs          uint64 // after how long a wait is reported; 0 never
 }
@@ -77,7 +78,7 @@ func flag(b bool) C.uint8_t {
 func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
 		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
-		blocking: flag(id.Blocking), check: flag(id.Check), no_onesided: flag(id.NoOneSided), one_process: flag(id.OneProcess),
+		blocking: flag(id.Blocking), check: flag(id.Check), no_onesided: flag(id.NoOneSided), one_process: flag(id.OneProcess), crowded: flag(id.Crowded),
 		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs), late_ns: C.uint64_t(id.LateNs),
 	}
 	C.gccl_ctl_identity_set(c.p, &v)

@@ -212,10 +212,11 @@ static char *eager_of(const gccl_op *x, int q, int64_t chunk) {
 }
 
 /* Where this round's pieces begin in scratch. Rounds, of one operation and of the next, move on through it: a piece that a peer
- * has just read is in the peer's cache, and to write there again would take every line back from it. */
+ * has just read is in the peer's cache, and to write there again would take every line back from it. Not where ranks share CPUs:
+ * there they share the cache too, and the fewer lines the better. */
 static inline uint64_t turn_of(const gccl_op *x, uint64_t parts, uint64_t scratch) {
   uint64_t span = parts * x->piece * x->esize;
-  return span <= scratch ? (x->seq + x->round) % (scratch / span) * span : 0;
+  return span <= scratch && !x->comm->crowded ? (x->seq + x->round) % (scratch / span) * span : 0;
 }
 
 static char *stage_of(const gccl_op *x, int q, int64_t chunk) {

@@ -12,6 +12,8 @@
 
 #include "../../world.h"
 
+#include "../../../small.h"
+
 enum { MAX_RANKS = 8, MAX_METHODS = 16, MAX_COUNT = 3000, EAGER = 1024, STAGE = 8192 };
 
 typedef struct { uint32_t coll, method, ranks, rank, root, size, pad[2]; } header; /* of a plan in the file; keeps what follows aligned */
@@ -71,7 +73,7 @@ static void collective(int me, int op, uint64_t *rng, uint64_t *own) {
   int parts = coll == GCCL_REDUCE_SCATTER || coll == GCCL_SCATTER || coll == GCCL_ALL_TO_ALL ? n : 1;
   for (int k = 0; k < count * parts; k++) send[k] = element(op, me, (uint64_t)k);
   gccl_op x = {.comm = c, .kind = GCCL_DO_COLL, .coll = (uint8_t)coll, .dtype = 2, .red = GCCL_RED_SUM, .cls = 0, .root = root, .send = send, .recv = recv,
-               .count = (uint64_t)count, .plan = p};
+               .count = (uint64_t)count, .plan = p, .esize = 4};
   if (coll == GCCL_ALL_REDUCE && p->eager && count * 4 <= GCCL_SMALL_BYTES && small)
     ended(me, op, gccl_small_all_reduce(&x, gccl_order_take(c)));
   else
