@@ -12,7 +12,7 @@
 
 #include "exec.h"
 
-enum { GCCL_SMALL_RANKS = 16, GCCL_SMALL_SPINS = 4000, GCCL_SMALL_TIGHT = 64 };
+enum { GCCL_SMALL_RANKS = 16, GCCL_SMALL_SPINS = 4000, GCCL_SMALL_TIGHT = 512 };
 
 /* All peers have finished the operation whose record slot this one takes. */
 static inline int gccl_small_slot_is_free(struct ncclComm *c, uint64_t seq) {
@@ -53,7 +53,7 @@ static inline int gccl_small_all_reduce(gccl_op *x, uint64_t ticket) {
   gccl_wake(c);
 
   gccl_reduce_src src[GCCL_SMALL_RANKS];
-  int spins = c->spin_ns ? GCCL_SMALL_SPINS : GCCL_SMALL_TIGHT;
+  int spins = c->spin_ns ? GCCL_SMALL_SPINS : 64;
   for (int q = 0; q < c->nranks; q++) {
     const gccl_record *r = gccl_record_of(c, q, seq);
     /* This rank's own data from where it came: its record is still on the way to memory, and a vector load of it would wait. */
