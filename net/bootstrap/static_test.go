@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"math/rand/v2"
 	stdnet "net"
 	"testing"
 	"time"
@@ -9,15 +10,20 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 )
 
-// freePort is a port that nobody used a moment ago.
+// freePort is a port that nobody used a moment ago, in any family. It lies below the ports that the system gives to
+// connections (32768 and up), which other tests take all the time.
 func freePort(t *testing.T) int {
 	t.Helper()
-	ln, err := stdnet.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 20000 + rand.IntN(10000)
+		ln, err := stdnet.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err == nil {
+			ln.Close()
+			return port
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().(*stdnet.TCPAddr).Port
+	t.Fatal("no free port between 20000 and 30000 in 100 tries")
+	return 0
 }
 
 func staticID(t *testing.T, text string) ID {

@@ -26,7 +26,7 @@ func regimes(ncores, rounds int) []regime {
 	var list []regime
 	if ncores >= 2 {
 		list = append(list, regime{name: "2 ranks, each on its own core", ranks: 2, rounds: rounds, sizes: []size{
-			{8, 2000, 20000}, {4 << 10, 1000, 10000}, {32 << 10, 300, 3000}, {256 << 10, 100, 800}, {2 << 20, 20, 100}, {16 << 20, 4, 20},
+			{8, 20000, 200000}, {4 << 10, 2000, 20000}, {32 << 10, 300, 3000}, {256 << 10, 100, 800}, {2 << 20, 20, 100}, {16 << 20, 4, 20},
 		}})
 	}
 	for _, n := range []int{4, 8} {
