@@ -115,8 +115,7 @@ struct ncclComm {
   uint64_t arena_size;         /* reserved range: [arena, arena + arena_size) may be in windows */
   uint32_t spin_ns, yield_ns;  /* wait policy: spin, then yield, then sleep */
   uint64_t late_ns;            /* a wait is reported after this, 6 and 30 times this; 0 never */
-  uint32_t simd_pad;
-  const void *simd; /* gccl_reduce_isa of the front; set by the front, not by the core */
+  const void *simd;            /* gccl_reduce_isa of the front; set by the front, not by the core */
 
   /* Launch table; entries are added by the core at any time, never changed or removed. NULL before the first. */
   uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];

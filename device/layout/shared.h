@@ -32,7 +32,7 @@ enum gccl_ref_kind {
 typedef struct {
   uint64_t seq;  /* operation number of the communicator, from 1 */
   uint32_t hash; /* of (coll, type, op class, root, count, class): what all ranks must agree on */
-  uint8_t send_kind, recv_kind, inline_bytes, scaled;
+  uint8_t send_kind, recv_kind, scaled, pad0;
   union {
     struct {
       uint64_t send, recv;
@@ -79,8 +79,7 @@ enum { GCCL_MAX_EDGES = 32 }; /* in-edges of a rank; a plan has as many out-edge
 typedef struct {
   uint32_t magic, version;
   int32_t rank, nranks;
-  uint64_t proof; /* pattern of the reachability handshake; written by peers in turn, see docs */
-  unsigned char pad0[40];
+  unsigned char pad0[48];
   uint64_t progress; /* owner: seq << GCCL_STEP_BITS | step; (seq + 1) << GCCL_STEP_BITS when seq is done */
   unsigned char pad1[56];
   uint32_t asleep;   /* owner sets 1 before it sleeps on this futex; whoever wakes it stores 0 */
