@@ -105,12 +105,12 @@ ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call);
 /* Adds a job, or runs it at once. The job is copied; ids and exclude are taken over (malloc). */
 ncclResult_t gccl_submit_job(gccl_job *job, const char *call);
 ncclResult_t gccl_group_note(ncclResult_t rc); /* remembers an error of a call inside a group */
+/* Frees what a thread that ends has collected in a group that it left open. */
+void gccl_group_forget(gccl_group *);
 
 /* --- jobs.c --- */
 /* Runs n jobs, which it frees; blocking or not as their communicators are. */
 ncclResult_t gccl_jobs_run(gccl_job *jobs, int n, const char *call);
-/* Frees what a thread that ends has collected in a group that it left open. */
-void gccl_group_forget(gccl_group *);
 void gccl_job_done(gccl_job *jobs, int32_t n, void *cookie); /* a background run has ended: for the core */
 void gccl_job_free(gccl_job *);                              /* what the job points to */
 int gccl_job_makes_comm(const gccl_job *);
