@@ -1,0 +1,67 @@
+/* The kernels of the fat binary: their names and how they are launched. Plain C for the executor.
+ *
+ * Names begin like NCCL's own (ncclDevKernel_AllReduce_Sum_f32_…), because profilers and trace tools recognise collective
+ * kernels by that; the last part says that they are ours and who runs them.
+ */
+#ifndef GCCL_CUDA_KERNELS_H
+#define GCCL_CUDA_KERNELS_H
+
+#include <stdio.h>
+
+#include "../../layout/work.h"
+
+enum { GCCL_KERNEL_NAME = 64, GCCL_LEADER_THREADS = 512 };
+
+static const char *const gccl_kernel_types[12] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
+static const uint8_t gccl_kernel_type_size[12] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+static const char *const gccl_kernel_ops[GCCL_WORK_OPS] = {"Sum", "Prod", "Max", "Min"};
+static const char *const gccl_kernel_colls[GCCL_NUM_COLLS] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce",
+                                                              "AllToAll",  "Gather",        "Scatter",   "SendRecv"};
+
+static inline int gccl_coll_folds(unsigned coll) { return coll == GCCL_ALL_REDUCE || coll == GCCL_REDUCE_SCATTER || coll == GCCL_REDUCE; }
+
+/* The leader's kernel: takes a gccl_leader_work, for GCCL_SEND_RECV a gccl_copy_work. dtype and op matter to folds only. Returns 0,
+ * or -1 if there is no such kernel. */
+static inline int gccl_leader_kernel_name(char name[GCCL_KERNEL_NAME], unsigned coll, unsigned dtype, unsigned op) {
+  if (coll >= GCCL_NUM_COLLS) return -1;
+  if (!gccl_coll_folds(coll))
+    snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_GCCL_LEADER", gccl_kernel_colls[coll]);
+  else if (dtype < 12 && op < GCCL_WORK_OPS)
+    snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_%s_%s_GCCL_LEADER", gccl_kernel_colls[coll], gccl_kernel_ops[op],
+             gccl_kernel_types[dtype]);
+  else
+    return -1;
+  return 0;
+}
+
+typedef struct {
+  unsigned grid, block; /* both one-dimensional; no dynamic shared memory */
+} gccl_launch_dims;
+
+/* Blocks so that every thread has one vector, up to `most`. */
+static inline gccl_launch_dims gccl_leader_blocks(uint64_t bytes, unsigned most) {
+  uint64_t vectors = (bytes + 15) / 16, grid = (vectors + GCCL_LEADER_THREADS - 1) / GCCL_LEADER_THREADS;
+  gccl_launch_dims d = {grid > most ? most : grid < 1 ? 1 : (unsigned)grid, GCCL_LEADER_THREADS};
+  return d;
+}
+
+/* multiprocessors: CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. */
+static inline gccl_launch_dims gccl_leader_dims(const gccl_leader_work *w, unsigned multiprocessors) {
+  uint64_t parts = 1; /* of count elements, each visited once */
+  if (w->coll == GCCL_REDUCE_SCATTER || w->coll == GCCL_ALL_GATHER || w->coll == GCCL_GATHER || w->coll == GCCL_SCATTER) parts = w->nranks;
+  if (w->coll == GCCL_ALL_TO_ALL) parts = (uint64_t)w->nranks * w->nranks;
+  return gccl_leader_blocks(parts * w->count * gccl_kernel_type_size[w->dtype], 2 * multiprocessors);
+}
+
+static inline gccl_launch_dims gccl_copy_dims(const gccl_copy_work *w, unsigned multiprocessors) {
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < w->n; i++) bytes += w->item[i].bytes;
+  return gccl_leader_blocks(bytes, 2 * multiprocessors);
+}
+
+/* The same kernels compiled for the CPU (libgccl_kernels_cpu.so, make kernels-cpu): symbols of the same names. Runs the blocks 0 … grid-1
+ * in order in the calling thread, each with one thread. Waiting kernels wait for the same block of their peers only,
+ * so ranks in threads of their own make progress. */
+typedef void (*gccl_cpu_kernel)(const void *param, unsigned grid, unsigned block);
+
+#endif
