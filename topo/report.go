@@ -1,0 +1,86 @@
+package topo
+
+import "encoding/json"
+
+// Report is everything that was found out about one system in a job of Nodes equal or different systems. Its JSON fields
+// have the names of shared/topo/computed-2.30.7.json, so that two libraries' decisions can be compared by a diff.
+type Report struct {
+	Nodes     map[string]int         `json:"nodes"` // nodes of the graph by kind, and "hosts"
+	MaxBW     float64                `json:"maxBw"`
+	TotalBW   float64                `json:"totalBw"`
+	RankOrder []int                  `json:"rank_order"`
+	GPUGPU    [][]PathSummary        `json:"gpu_gpu"`
+	GPUNet    [][]NetPathSummary     `json:"gpu_net,omitempty"`
+	Graphs    map[string]GraphReport `json:"graphs"` // "ring", "tree", "nvls"
+	Channels  ChannelCounts          `json:"channels"`
+	Rings     []RingRun              `json:"ring_orders"`
+	Trees     map[string][]TreeRun   `json:"trees"` // by rank
+}
+
+// PathSummary is [type, GB/s, hops].
+type PathSummary struct {
+	Type PathType
+	BW   float64
+	Hops int
+}
+
+// NetPathSummary is [type, GB/s].
+type NetPathSummary struct {
+	Type PathType
+	BW   float64
+}
+
+// GraphReport is a found graph; its channels name ranks and, between nodes, the network devices in and out ("NET/host-dev").
+type GraphReport struct {
+	Pattern      int             `json:"pattern"`
+	CrossNic     int             `json:"crossNic"`
+	NChannels    int             `json:"nChannels"`
+	BWIntra      float64         `json:"bwIntra"`
+	BWInter      float64         `json:"bwInter"`
+	TypeIntra    string          `json:"typeIntra"`
+	TypeInter    string          `json:"typeInter"`
+	SameChannels int             `json:"sameChannels"`
+	Channels     []ChannelReport `json:"channels"`
+}
+
+// ChannelReport is one channel of a graph.
+type ChannelReport struct {
+	GPUs []int    `json:"gpus"`
+	Nets []string `json:"nets,omitempty"`
+}
+
+// ChannelCounts are the numbers of execution channels.
+type ChannelCounts struct {
+	Coll    int `json:"coll"`
+	NVLS    int `json:"nvls"`
+	P2P     int `json:"p2p"`
+	PerPeer int `json:"perpeer"`
+}
+
+// RingRun is a ring order that a run of channels ("0-11") has: [channels, ranks].
+type RingRun struct {
+	Channels string
+	Ranks    []int
+}
+
+// TreeRun is a rank's place in the trees of a run of channels: [channels, "down0/down1/down2->rank->up"].
+type TreeRun struct {
+	Channels string
+	Place    string
+}
+
+// MarshalJSON writes [type, bw, hops].
+func (p PathSummary) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{p.Type.String(), p.BW, p.Hops})
+}
+
+// MarshalJSON writes [type, bw].
+func (p NetPathSummary) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{p.Type.String(), p.BW})
+}
+
+// MarshalJSON writes [channels, ranks].
+func (r RingRun) MarshalJSON() ([]byte, error) { return json.Marshal([]any{r.Channels, r.Ranks}) }
+
+// MarshalJSON writes [channels, place].
+func (t TreeRun) MarshalJSON() ([]byte, error) { return json.Marshal([]any{t.Channels, t.Place}) }
