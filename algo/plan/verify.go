@@ -23,7 +23,7 @@ type Source func(rank int) (*Plan, error)
 //   - when a rank has finished, its peers have finished with its user buffers.
 //
 // Ranks may be in different operations, so scratch must also be safe between operations: the executor sees to
-// that (stage and eager slots), and a wait for step 1 of all ranks, which plans with edges begin with.
+// that. A slot is filled only after the receiver's record of this operation was seen.
 //
 // It returns a *Fault, or the error of the source.
 func Verify(n int, source Source, c Config) error {
@@ -114,6 +114,9 @@ func load(n int, source Source) ([]*Plan, error) {
 			return nil, p.fault(-1, 0, "it belongs to another operation than rank 0's plan: %s method %q, root %d, parts %d and %d, steps %d, eager %t",
 				q.Coll, q.Method, q.Root, q.SendParts, q.RecvParts, q.Steps, q.Eager())
 		}
+		if n > 1 && (len(p.Edges) > 0) != (len(q.Edges) > 0) {
+			return nil, p.fault(-1, 0, "it has %d edges, rank 0's plan %d: they would count different rounds", len(p.Edges), len(q.Edges))
+		}
 		if err := p.agreesOnRounds(); err != nil {
 			return nil, err
 		}
@@ -121,9 +124,10 @@ func load(n int, source Source) ([]*Plan, error) {
 	return plans, checkEdges(plans)
 }
 
-// agreesOnRounds checks that a plan that may have several rounds learns the records of all ranks first.
+// agreesOnRounds checks that a plan whose number of rounds depends on the records of all ranks learns them first. With
+// edges it follows from the size of a slot, which all know.
 func (p *Plan) agreesOnRounds() error {
-	if p.Eager() || p.NRanks == 1 {
+	if p.Eager() || p.NRanks == 1 || len(p.Edges) > 0 {
 		return nil
 	}
 	for k, op := range p.Ops {

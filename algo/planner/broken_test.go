@@ -87,7 +87,7 @@ func TestVerifyRefusesBrokenPlans(t *testing.T) {
 			a, b := find(t, p, "copy", 0), find(t, p, "signal credit", 0)
 			p.Ops[a], p.Ops[b] = p.Ops[b], p.Ops[a]
 		}, "rank 3 op", "wait is missing"},
-		{"last data signal missing", plan.Broadcast, planner.Ring, 0, plan.View{}, alter("loop", 0, func(op *plan.Op) { op.N-- }), "op", "deadlock"},
+		{"last data signal missing", plan.Broadcast, planner.Ring, 0, plan.View{}, alter("loop", 0, func(op *plan.Op) { op.N-- }), "rank 1 op", "with the length of part"},
 		{"data signalled before the write", plan.Reduce, planner.Ring, 1, plan.View{}, func(t *testing.T, p *plan.Plan) {
 			a, b := find(t, p, "reduce", 0), find(t, p, "signal data", 0)
 			p.Ops[a], p.Ops[b] = p.Ops[b], p.Ops[a]

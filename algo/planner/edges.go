@@ -2,6 +2,19 @@ package planner
 
 import "github.com/gccl/gccl/algo/plan"
 
+// MaxEdges is how many edges may end at a rank: what executors hold (device/layout, MaxEdges).
+const MaxEdges = 32
+
+// open begins a plan of edges alone. It has no step: a sender fills a slot only after it has seen the receiver's record, and
+// the size of a slot fixes the rounds. A rank alone has no edge, and so counts rounds like the methods that have none.
+func (e ends) open(p *plan.Plan) []plan.Op {
+	if e.n > 1 {
+		return nil
+	}
+	p.Steps = 1
+	return allReady()
+}
+
 // link is one directed connection of a method, as anybody sees it. tag tells links of the same two ranks apart.
 type link struct {
 	from, to, tag, slots int

@@ -41,7 +41,7 @@ func TestVerifyEveryMethod(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", c, name), func(t *testing.T) {
 				t.Parallel()
 				for _, n := range sizes() {
-					if c == plan.SendRecv && n > 2 {
+					if !planner.Fits(c, name, n) {
 						break
 					}
 					for _, root := range roots(c, n) {

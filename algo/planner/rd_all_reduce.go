@@ -20,12 +20,11 @@ const (
 // the lower block's result first, so all ranks compute the same bits.
 func rdAllReduce(e ends) *plan.Plan {
 	p := e.start(plan.AllReduce, RD, 1, 1)
-	p.Steps = 1
 	core, levels := pattern.Core(e.n)
 	send, recv := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(0))
 	w := e.wire(p, levels+4, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
 	if e.rank >= core {
-		p.Ops = join(allReady(),
+		p.Ops = join(e.open(p),
 			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
 			through(plan.Const(0), spread(w.get(tagPost, false), recv)))
 		return p
@@ -36,7 +35,7 @@ func rdAllReduce(e ends) *plan.Plan {
 		src = append(src, w.get(tagPre, true))
 		results = append(results, w.put(e.rank+core, tagPost, false))
 	}
-	p.Ops = allReady()
+	p.Ops = e.open(p)
 	for k := range levels {
 		peer := pattern.Partner(e.rank, k)
 		p.Ops = join(p.Ops, through(plan.Const(0), fold(src, w.put(peer, k, true), w.put(e.rank, tagKeep, true))))

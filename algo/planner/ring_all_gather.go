@@ -5,13 +5,12 @@ import "github.com/gccl/gccl/algo/plan"
 // ringAllGather: parts are passed around the ring.
 func ringAllGather(e ends) *plan.Plan {
 	p := e.start(plan.AllGather, Ring, 1, e.n)
-	p.Steps = 1
 	src, dst := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(e.rank))
 	if e.n == 1 {
-		p.Ops = join(allReady(), do(move(src, dst)))
+		p.Ops = join(e.open(p), do(move(src, dst)))
 		return p
 	}
 	in, out := e.ringLinks(p)
-	p.Ops = join(allReady(), through(plan.Const(e.rank), spread(src, dst, out(false))), e.ringPass(in, out))
+	p.Ops = join(e.open(p), through(plan.Const(e.rank), spread(src, dst, out(false))), e.ringPass(in, out))
 	return p
 }

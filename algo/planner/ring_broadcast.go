@@ -9,7 +9,6 @@ import (
 func ringBroadcast(e ends) *plan.Plan {
 	parts := e.chainParts()
 	p := e.start(plan.Broadcast, Ring, parts, parts)
-	p.Steps = 1
 	w := e.chainLinks(p, e.root)
 	src, dst := e.mine(plan.Send, span(0)), []plan.Ref{e.mine(plan.Recv, span(0))}
 	if e.rank != e.root {
@@ -18,6 +17,6 @@ func ringBroadcast(e ends) *plan.Plan {
 	if next := pattern.Next(e.rank, e.n); next != e.root {
 		dst = append(dst, w.put(next, 0, false))
 	}
-	p.Ops = join(allReady(), loop(parts, through(span(0), spread(src, dst...))...))
+	p.Ops = join(e.open(p), loop(parts, through(span(0), spread(src, dst...))...))
 	return p
 }

@@ -9,7 +9,6 @@ import (
 func ringReduce(e ends) *plan.Plan {
 	parts := e.chainParts()
 	p := e.start(plan.Reduce, Ring, parts, parts)
-	p.Steps = 1
 	first := pattern.Next(e.root, e.n)
 	w := e.chainLinks(p, first)
 	var src []plan.Ref
@@ -21,6 +20,6 @@ func ringReduce(e ends) *plan.Plan {
 	if e.rank != e.root {
 		op = fold(src, w.put(pattern.Next(e.rank, e.n), 0, true))
 	}
-	p.Ops = join(allReady(), loop(parts, through(span(0), op)...))
+	p.Ops = join(e.open(p), loop(parts, through(span(0), op)...))
 	return p
 }

@@ -6,8 +6,7 @@ import "github.com/gccl/gccl/algo/plan"
 // up: a rank reads nothing from above before its own parts are up, so sending at once could fill the slots.
 func treeAllReduce(e ends) *plan.Plan {
 	p := e.start(plan.AllReduce, Tree, treeParts, treeParts)
-	p.Steps = 1
 	t := newTree(e, p, 0, true, true)
-	p.Ops = join(allReady(), t.reduceUp(), t.passDown(plan.Recv))
+	p.Ops = join(e.open(p), t.reduceUp(), t.passDown(plan.Recv))
 	return p
 }

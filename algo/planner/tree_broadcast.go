@@ -5,8 +5,7 @@ import "github.com/gccl/gccl/algo/plan"
 // treeBroadcast: down both trees.
 func treeBroadcast(e ends) *plan.Plan {
 	p := e.start(plan.Broadcast, Tree, treeParts, treeParts)
-	p.Steps = 1
 	t := newTree(e, p, e.root, false, true)
-	p.Ops = join(allReady(), t.passDown(plan.Send))
+	p.Ops = join(e.open(p), t.passDown(plan.Send))
 	return p
 }

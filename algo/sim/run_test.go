@@ -177,7 +177,7 @@ func TestEveryMethod(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", c, name), func(t *testing.T) {
 				t.Parallel()
 				for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 32, 64} {
-					if c == plan.SendRecv && n > 2 {
+					if !planner.Fits(c, name, n) {
 						break
 					}
 					views := plan.Views(n)
@@ -246,7 +246,7 @@ func TestEveryTypeMoves(t *testing.T) {
 		for _, name := range planner.Methods(c) {
 			for dt := range sim.NumDTypes {
 				for _, n := range []int{1, 2, 5} {
-					if c == plan.SendRecv && n > 2 {
+					if !planner.Fits(c, name, n) {
 						break
 					}
 					for _, count := range []int{0, 1, 9} {
