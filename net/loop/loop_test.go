@@ -1,0 +1,18 @@
+package loop
+
+import (
+	"testing"
+
+	"github.com/gccl/gccl/net/transport"
+	"github.com/gccl/gccl/net/transport/conformance"
+)
+
+func TestConformance(t *testing.T) {
+	conformance.Run(t, conformance.Maker{Open: func(t testing.TB, rank int, secret transport.Secret) transport.Endpoint {
+		e, err := Transport{}.Open(transport.Options{Rank: rank, Secret: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}})
+}
