@@ -33,8 +33,8 @@ func regimes(ncores, rounds int) []regime {
 		if n <= ncores {
 			continue // not oversubscribed here
 		}
-		list = append(list, regime{name: fmt.Sprintf("%d ranks on %d cores", n, ncores), ranks: n, rounds: max(3, rounds*3/5), yield: true, sizes: []size{
-			{8, 20, 400}, {4 << 10, 20, 400}, {32 << 10, 10, 200}, {256 << 10, 5, 60}, {2 << 20, 2, 16}, {16 << 20, 1, 4},
+		list = append(list, regime{name: fmt.Sprintf("%d ranks on %d cores", n, ncores), ranks: n, rounds: rounds, yield: true, sizes: []size{
+			{8, 500, 20000}, {4 << 10, 200, 5000}, {32 << 10, 50, 1000}, {256 << 10, 10, 200}, {2 << 20, 3, 32}, {16 << 20, 1, 8},
 		}})
 	}
 	return list
@@ -45,7 +45,7 @@ func regimes(ncores, rounds int) []regime {
 func (r regime) fewer() []size {
 	var list []size
 	for _, s := range r.sizes {
-		list = append(list, size{s.bytes, 1, max(3, s.iterations/20)})
+		list = append(list, size{s.bytes, 1, min(20, max(3, s.iterations/20))})
 	}
 	return list
 }
