@@ -23,6 +23,7 @@ type artefact struct {
 var artefacts = []artefact{
 	{"env", "the table of settings", "docs/env.md", writeEnv},
 	{"result-text", "the result codes and their texts for the C front", "capi/front/result_text.gen.h", writeResultText},
+	{"nvml-names", "functions of the driver's management library that go-nvml calls", "topo/discover/nvml/names.gen.h", writeNVMLNames},
 }
 
 func main() {
