@@ -70,6 +70,8 @@ $(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS) capi/core.map | tools-check
 # gccl-perf, its C rank program, and the benchmark.
 include $(wildcard cmd/gccl-perf/build.mk)
 
+include device/fake/build.mk
+
 $(BIN)/%: $(GO_SRC) $(C_HEADERS) $(wildcard cmd/*/*.go) | tools-check
 	@mkdir -p $(@D)
 	$(GO) build -o $@ ./cmd/$*

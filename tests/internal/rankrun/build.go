@@ -111,3 +111,16 @@ func (p *Program) Close() {
 		os.RemoveAll(p.dir)
 	}
 }
+
+// FakeDriver is the path of the stand-in for libcuda.so.1. Its folder has it under that name too, for LD_LIBRARY_PATH.
+func FakeDriver() (string, error) {
+	lib, err := LibDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(lib, "test", "libcuda_fake.so")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the stand-in for the CUDA driver is not built: %w; run make build", err)
+	}
+	return path, nil
+}
