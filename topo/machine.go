@@ -58,7 +58,8 @@ type PCI struct {
 	SubDevice string
 	LinkSpeed string // "16.0 GT/s PCIe" and its like: per lane
 	LinkWidth int    // lanes; 0 or Unknown: not known, taken as 16
-	HasWidth  bool   // false: the file does not say it
+	HasSpeed  bool   // the file says a speed, perhaps an empty one
+	HasWidth  bool   // the file says a width
 	PCI       []*PCI
 	GPUs      []*GPU // one for each rank or partition of the device
 	NICs      []*NIC

@@ -84,3 +84,31 @@ func (r RingRun) MarshalJSON() ([]byte, error) { return json.Marshal([]any{r.Cha
 
 // MarshalJSON writes [channels, place].
 func (t TreeRun) MarshalJSON() ([]byte, error) { return json.Marshal([]any{t.Channels, t.Place}) }
+
+// graphs gives the graphs their report form.
+func (d *Decision) graphs() map[string]GraphReport {
+	m := map[string]GraphReport{"ring": d.Ring.report(), "tree": d.Tree.report()}
+	if d.NVLS != nil {
+		m["nvls"] = d.NVLS.report()
+	}
+	return m
+}
+
+func (g *Graph) report() GraphReport {
+	r := GraphReport{Pattern: int(g.Pattern), CrossNic: g.CrossNic, NChannels: g.N(), BWIntra: g.BWIntra, BWInter: g.BWInter,
+		TypeIntra: g.TypeIntra.String(), TypeInter: g.TypeInter.String(), Channels: []ChannelReport{}}
+	if g.SameChannels {
+		r.SameChannels = 1
+	}
+	for _, c := range g.Channels {
+		var e ChannelReport
+		for _, rank := range c.Ranks {
+			e.GPUs = append(e.GPUs, rank.Rank)
+		}
+		if c.In != nil {
+			e.Nets = []string{"NET/" + c.In.ID.Text(), "NET/" + c.Out.ID.Text()}
+		}
+		r.Channels = append(r.Channels, e)
+	}
+	return r
+}

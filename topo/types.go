@@ -166,6 +166,8 @@ type NetInfo struct {
 	MaxConn     int
 	GDR, Coll   bool
 	Rail, Plane int // Unknown
+
+	localGPU *Node // the GPU that it serves first
 }
 
 // System is the graph of one node of the job: a host, or the hosts of one NVLink domain.
@@ -176,6 +178,8 @@ type System struct {
 	Nodes [kinds][]*Node
 	Links []*Link
 	Ranks []*Rank // in the order of the GPU nodes
+
+	paths [][]path // by Node.at of both ends
 }
 
 // Count is the number of nodes of a kind.

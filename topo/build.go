@@ -1,0 +1,485 @@
+package topo
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Build makes the graph of a machine. GPUs without a rank are left out. What the graph needs and the machine does not say is
+// an error that names the element (a *FileError).
+func Build(m *Machine, o Options) (*System, error) {
+	b := &builder{sys: &System{Name: m.Name}, xgmi: m.Version == 2}
+	for _, c := range m.CPUs {
+		if err := b.cpu(c); err != nil {
+			return nil, err
+		}
+	}
+	if b.sys.Count(GPUNode) == 0 {
+		e := &FileError{Element: "system", Reason: "no gpu element with a rank: a skeleton, which needs what the machine itself knows"}
+		if len(m.CPUs) > 0 {
+			e.File, e.Line = m.CPUs[0].File, m.CPUs[0].Line
+		}
+		return nil, e
+	}
+	if err := b.nvlinks(); err != nil {
+		return nil, err
+	}
+	b.betweenCPUs()
+	flattenSwitches(b.sys)
+	b.sys.finish()
+	b.sys.computePaths(o)
+	return b.sys, nil
+}
+
+type builder struct {
+	sys     *System
+	xgmi    bool
+	pending []pendingLink // GPU to GPU: the far end may come later in the file
+	virtual map[int]*Node // the NIC of interfaces without a PCI device, by host
+}
+
+type pendingLink struct {
+	dev *Node
+	gpu *GPU
+	cpu *Node
+}
+
+func lacks(p Pos, element, attr string) error {
+	return &FileError{File: p.File, Line: p.Line, Element: element, Reason: "attribute " + attr + " is missing"}
+}
+
+func wrongAt(p Pos, element, format string, args ...any) error {
+	return &FileError{File: p.File, Line: p.Line, Element: element, Reason: fmt.Sprintf(format, args...)}
+}
+
+// hashOf makes a number of a hexadecimal text; other texts (publishers redact them) still tell themselves apart.
+func hashOf(v string) uint64 {
+	h, _ := cutHex(v)
+	if n, err := strconv.ParseUint(h, 16, 64); err == nil {
+		return n
+	}
+	if v == "" {
+		return 0
+	}
+	f := fnv.New64a()
+	f.Write([]byte(v))
+	return f.Sum64()
+}
+
+func (s *System) host(hash uint64) int {
+	if i := slices.Index(s.Hosts, hash); i >= 0 {
+		return i
+	}
+	s.Hosts = append(s.Hosts, hash)
+	return len(s.Hosts) - 1
+}
+
+func (s *System) node(k Kind, id NodeID) *Node {
+	for _, n := range s.Nodes[k] {
+		if n.ID == id {
+			return n
+		}
+	}
+	return nil
+}
+
+func (s *System) add(k Kind, id NodeID) *Node {
+	n := &Node{Kind: k, ID: id, Index: len(s.Nodes[k])}
+	s.Nodes[k] = append(s.Nodes[k], n)
+	return n
+}
+
+// connect adds one direction. Parallel links of a type add up; links with more bandwidth come first.
+func connect(from, to *Node, t PathType, bw float64) {
+	var l *Link
+	for i, old := range from.Out {
+		if old.To == to && old.Type == t {
+			l = old
+			from.Out = slices.Delete(from.Out, i, i+1)
+			break
+		}
+	}
+	if l == nil {
+		l = &Link{From: from, To: to, Type: t}
+	}
+	l.BW += bw
+	at := 0
+	for at < len(from.Out) && from.Out[at].BW >= l.BW {
+		at++
+	}
+	from.Out = slices.Insert(from.Out, at, l)
+}
+
+func connectBoth(a, b *Node, t PathType, bw float64) {
+	connect(a, b, t, bw)
+	connect(b, a, t, bw)
+}
+
+func (b *builder) cpu(c *CPU) error {
+	if !c.HasNUMA {
+		return lacks(c.Pos, "cpu", "numaid")
+	}
+	if c.Arch == "" {
+		return lacks(c.Pos, "cpu", "arch")
+	}
+	if c.Arch == "x86_64" {
+		switch {
+		case c.Vendor == "":
+			return lacks(c.Pos, "cpu", "vendor")
+		case c.Vendor == "GenuineIntel" && c.Family == Unknown:
+			return lacks(c.Pos, "cpu", "familyid")
+		case c.Vendor == "GenuineIntel" && c.Model == Unknown:
+			return lacks(c.Pos, "cpu", "modelid")
+		}
+	}
+	host := b.sys.host(hashOf(c.HostHash))
+	if host >= 1<<(64-hostShift) {
+		return wrongAt(c.Pos, "cpu", "more than %d hosts in one system", 1<<(64-hostShift))
+	}
+	id := MakeID(host, uint64(c.NUMA))
+	n := b.sys.node(CPUNode, id)
+	if n == nil {
+		n = b.sys.add(CPUNode, id)
+		n.CPU = &CPUInfo{NUMA: c.NUMA, Arch: c.Arch, Vendor: c.Vendor, Family: c.Family, Model: c.Model, Affinity: c.Affinity}
+		n.CPU.setVendor()
+	}
+	for _, p := range c.PCI {
+		if err := b.pci(host, n, n, p); err != nil {
+			return err
+		}
+	}
+	for _, nic := range c.NICs {
+		v := b.virtual[host]
+		if v == nil {
+			if b.virtual == nil {
+				b.virtual = map[int]*Node{}
+			}
+			v = b.sys.add(NICNode, MakeID(host, 0))
+			b.virtual[host] = v
+			connectBoth(n, v, PIX, LocalBW)
+		}
+		if err := b.nets(host, v, nic); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) pci(host int, cpu, parent *Node, p *PCI) error {
+	bus, ok := parseBusID(p.BusID)
+	if !ok {
+		return wrongAt(p.Pos, "pci", "attribute busid is %q", p.BusID)
+	}
+	if len(p.GPUs) > 0 && !slices.ContainsFunc(p.GPUs, func(g *GPU) bool { return g.Rank >= 0 }) {
+		return nil
+	}
+	switch {
+	case p.Class == "":
+		return lacks(p.Pos, "pci", "class")
+	case p.LinkSpeed == "" && !p.HasSpeed:
+		return lacks(p.Pos, "pci", "link_speed")
+	case p.LinkWidth == Unknown && !p.HasWidth:
+		return lacks(p.Pos, "pci", "link_width")
+	}
+	bw := pciBW(p.LinkSpeed, p.LinkWidth)
+	if len(p.GPUs) > 0 {
+		for _, g := range p.GPUs {
+			if g.Rank >= 0 {
+				if err := b.gpu(host, cpu, parent, p, bus, g, bw); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if len(p.NICs) > 0 && len(p.PCI) == 0 {
+		id := MakeID(host, bus)
+		n := b.sys.node(NICNode, id)
+		if n == nil {
+			n = b.sys.add(NICNode, id)
+			connectBoth(n, parent, PIX, bw)
+		}
+		for _, nic := range p.NICs {
+			if err := b.nets(host, n, nic); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	id := MakeID(host, bus)
+	if b.sys.node(PCINode, id) != nil {
+		return wrongAt(p.Pos, "pci", "busid %s stands twice", p.BusID)
+	}
+	n := b.sys.add(PCINode, id)
+	n.PCI = &PCIDevice{BusID: p.BusID, ID: pciID(p)}
+	for _, nic := range p.NICs { // a bridge that owns a nic, such as a host bridge in some files
+		v := b.sys.add(NICNode, MakeID(host, bus))
+		connectBoth(v, n, PIX, LocalBW)
+		if err := b.nets(host, v, nic); err != nil {
+			return err
+		}
+	}
+	for _, sub := range p.PCI {
+		if err := b.pci(host, cpu, n, sub); err != nil {
+			return err
+		}
+	}
+	connectBoth(n, parent, PIX, bw)
+	return nil
+}
+
+// pciID joins the four ids to one number.
+func pciID(p *PCI) uint64 {
+	var id uint64
+	for _, v := range []string{p.Vendor, p.Device, p.SubVendor, p.SubDevice} {
+		h, _ := cutHex(v)
+		n, _ := strconv.ParseUint(h, 16, 16)
+		id = id<<16 | n
+	}
+	return id
+}
+
+// gpu adds a rank, and the device if it is the first rank on it.
+func (b *builder) gpu(host int, cpu, parent *Node, p *PCI, bus uint64, g *GPU, bw float64) error {
+	switch {
+	case g.Dev == Unknown:
+		return lacks(g.Pos, "gpu", "dev")
+	case g.SM == Unknown:
+		return lacks(g.Pos, "gpu", "sm")
+	case g.GDR == Unknown:
+		return lacks(g.Pos, "gpu", "gdr")
+	case b.sys.RankByNumber(g.Rank) != nil:
+		return wrongAt(g.Pos, "gpu", "rank %d stands twice", g.Rank)
+	}
+	id := MakeID(host, bus)
+	if g.Part >= 0 { // function numbers end at 7: a partition takes one above them
+		id += NodeID(8 + g.Part&7)
+	}
+	dev := b.sys.node(DEVNode, id)
+	if dev == nil {
+		dev = b.sys.add(DEVNode, id)
+		dev.Dev = &DevInfo{BusID: p.BusID, Dev: g.Dev, SM: g.SM, Part: g.Part}
+		connectBoth(dev, parent, PIX, bw)
+		for _, other := range b.sys.Nodes[DEVNode] {
+			if g.Part >= 0 && other != dev && other.ID&^0xf == id&^0xf {
+				connectBoth(dev, other, LOC, partitionBW)
+			}
+		}
+		b.pending = append(b.pending, pendingLink{dev, g, cpu})
+	} else if dev.Dev.SM != g.SM || dev.Dev.Dev != g.Dev {
+		return wrongAt(g.Pos, "gpu", "two ranks of %s describe it differently (dev %d and %d, sm %d and %d)",
+			p.BusID, dev.Dev.Dev, g.Dev, dev.Dev.SM, g.SM)
+	}
+	n := b.sys.add(GPUNode, MakeID(host, uint64(g.Rank)))
+	n.Rank = &Rank{Rank: g.Rank, Node: n, Device: dev, Dev: g.Dev, GDR: g.GDR > 0}
+	b.sys.Ranks = append(b.sys.Ranks, n.Rank)
+	dev.Dev.Ranks = append(dev.Dev.Ranks, n.Rank)
+	connectBoth(n, dev, LOC, LocalBW)
+	return nil
+}
+
+func (b *builder) nets(host int, nic *Node, e *NIC) error {
+	for _, d := range e.Nets {
+		if d.Dev == "" || d.IsNet == 0 {
+			continue
+		}
+		dev, err := parseNumber(d.Dev)
+		if err != nil || dev < 0 {
+			return wrongAt(d.Pos, "net", "attribute dev is %q", d.Dev)
+		}
+		speed := d.Speed
+		if speed <= 0 {
+			speed = 10000
+		}
+		id := MakeID(host, uint64(dev))
+		n := b.sys.add(NETNode, id)
+		n.Net = &NetInfo{Name: d.Name, Dev: int(dev), BW: float64(speed) / 8000, Latency: d.Latency, Port: d.Port,
+			MaxConn: d.MaxConn, GDR: d.GDR == 1, Coll: d.Coll == 1, Rail: d.Rail, Plane: d.Plane, Asic: adapter(host, d, id)}
+		connectBoth(n, nic, NET, n.Net.BW)
+	}
+	return nil
+}
+
+// adapter names the physical adapter. A text that is no number tells adapters of different hosts apart (NCCL reads 0 and
+// merges them).
+func adapter(host int, d *Net, id NodeID) uint64 {
+	if d.GUID == "" {
+		return uint64(id)
+	}
+	h, _ := cutHex(d.GUID)
+	if n, err := strconv.ParseUint(h, 16, 64); err == nil {
+		return n
+	}
+	return hashOf(fmt.Sprintf("%d %s", host, d.GUID))
+}
+
+// nvlinks connects GPUs, when all of them are known.
+func (b *builder) nvlinks() error {
+	for _, p := range b.pending {
+		rate := nvlinkBW(p.dev.Dev.SM)
+		if p.gpu.Part >= 0 {
+			rate *= partitionNVLink
+		}
+		for _, l := range p.gpu.NVLinks {
+			if l.Count < 0 || l.Count > 1<<16 {
+				return wrongAt(l.Pos, "nvlink", "count %d", l.Count)
+			}
+			bw := rate * float64(l.Count)
+			if l.XGMI {
+				bw = xgmiBW(p.gpu.GCN) * float64(l.Count)
+			}
+			if bw == 0 {
+				continue
+			}
+			b.nvlink(p, l, bw)
+		}
+		if err := b.c2c(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) nvlink(p pendingLink, l NVLink, bw float64) {
+	host := p.dev.ID.Host()
+	bus, _ := parseBusID(l.Target)
+	switch {
+	case strings.HasPrefix(l.Class, "0x068001"): // POWER: to the CPU
+		connectBoth(p.dev, p.cpu, NVL, bw)
+	case strings.HasPrefix(l.Class, "0x0680"):
+		nvs := b.sys.node(NVSNode, 0) // all switches of the domain are one
+		if nvs == nil {
+			nvs = b.sys.add(NVSNode, 0)
+		}
+		connectBoth(p.dev, nvs, NVL, bw)
+	default:
+		if far := b.sys.node(DEVNode, MakeID(host, bus)); far != nil {
+			connect(p.dev, far, NVL, bw)
+		}
+	}
+}
+
+func (b *builder) c2c(p pendingLink) error {
+	for _, l := range p.gpu.C2Cs {
+		if l.BW < 0 || l.Count < 0 || l.Count > 1<<16 {
+			return wrongAt(l.Pos, "c2c", "bw %d, count %d", l.BW, l.Count)
+		}
+		bw := float64(l.BW) * float64(l.Count) / 1000
+		if bw == 0 {
+			continue
+		}
+		if p.gpu.Part < 0 {
+			connectBoth(p.dev, p.cpu, C2C, bw)
+			continue
+		}
+		id := p.dev.ID &^ 0xf
+		shared := b.sys.node(CXBNode, id)
+		if shared == nil {
+			shared = b.sys.add(CXBNode, id)
+			connectBoth(shared, p.cpu, C2C, bw)
+		}
+		connectBoth(p.dev, shared, C2C, bw)
+	}
+	return nil
+}
+
+// betweenCPUs connects all CPUs of a host.
+func (b *builder) betweenCPUs() {
+	for _, a := range b.sys.Nodes[CPUNode] {
+		for _, c := range b.sys.Nodes[CPUNode] {
+			if a != c && a.ID.Host() == c.ID.Host() {
+				connect(a, c, SYS, a.CPU.betweenBW)
+			}
+		}
+	}
+}
+
+// broadcom says which generation of Broadcom switch a node is, at the upper (0) or lower (1) level.
+func broadcom(n *Node, level uint64) int {
+	id := n.PCI.ID &^ 0xfff
+	switch id {
+	case 0x1000c0101000a000:
+		return 4
+	case 0x1000c03010000000 | level*0x1000:
+		return 5
+	}
+	return 0
+}
+
+// flattenSwitches makes one node of a two-level Broadcom switch, which is one chip.
+func flattenSwitches(s *System) {
+	gone := map[*Node]bool{}
+	for _, top := range s.Nodes[PCINode] {
+		gen := broadcom(top, 0)
+		if gen == 0 || gone[top] {
+			continue
+		}
+		for _, l := range slices.Clone(top.Out) {
+			sub := l.To
+			if sub.Kind != PCINode || !isBelow(sub, top) || broadcom(sub, 1) != gen {
+				continue
+			}
+			gone[sub] = true
+			top.Out = slices.DeleteFunc(top.Out, func(l *Link) bool { return l.To == sub })
+			for _, down := range sub.Out {
+				if down.To == top {
+					continue
+				}
+				down.To.Out = slices.DeleteFunc(down.To.Out, func(l *Link) bool { return l.To == sub })
+				connectBoth(top, down.To, down.Type, down.BW)
+			}
+		}
+	}
+	s.Nodes[PCINode] = slices.DeleteFunc(s.Nodes[PCINode], func(n *Node) bool { return gone[n] })
+	for i, n := range s.Nodes[PCINode] {
+		n.Index = i
+	}
+}
+
+// isBelow says whether a PCI node hangs below another: children are connected to their own children first, so the parent's
+// file position, which the index shows, is smaller.
+func isBelow(sub, top *Node) bool { return sub.Index > top.Index }
+
+// finish orders links (in the PCI tree the upstream link comes last), finds reverse links and numbers everything.
+func (s *System) finish() {
+	for _, cpu := range s.Nodes[CPUNode] {
+		sortDown(cpu, nil)
+	}
+	at := 0
+	for k := range s.Nodes {
+		for _, n := range s.Nodes[k] {
+			n.at = at
+			at++
+			for _, l := range n.Out {
+				l.index = len(s.Links)
+				s.Links = append(s.Links, l)
+			}
+		}
+	}
+	for _, l := range s.Links {
+		for _, back := range l.To.Out {
+			if back.To == l.From && back.Type == l.Type {
+				l.Rev = back
+			}
+		}
+	}
+}
+
+func sortDown(n, up *Node) {
+	if up != nil {
+		for i, l := range n.Out {
+			if l.To == up {
+				n.Out = append(slices.Delete(n.Out, i, i+1), l)
+				break
+			}
+		}
+	}
+	for _, l := range slices.Clone(n.Out) {
+		if l.To != up && l.Type == PIX {
+			sortDown(l.To, n)
+		}
+	}
+}

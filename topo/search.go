@@ -1,0 +1,86 @@
+package topo
+
+import "github.com/gccl/gccl/internal/xerr"
+
+// Decision is what a search found for one system.
+type Decision struct {
+	System *System
+	Opt    Options
+	Ring   *Graph
+	Tree   *Graph
+	NVLS   *Graph // nil if the GPUs cannot
+}
+
+// Search finds the channels of a system. It returns an error only if the job needs a network and the system has none.
+func Search(s *System, o Options) (*Decision, error) {
+	if o.Nodes < 1 {
+		return nil, xerr.New(xerr.InvalidArgument, "topology search", "%d nodes", o.Nodes)
+	}
+	if o.Nodes > 1 && s.Count(NETNode) == 0 {
+		return nil, xerr.New(xerr.InvalidUsage, "topology search", "a job of %d nodes, but the system has no network device", o.Nodes).
+			WithHint("a topology file needs net elements with a dev attribute")
+	}
+	d := &Decision{System: s, Opt: o}
+	ring := newTask(s, o, Ring, 1, maxChannels/2)
+	d.Ring = ring.graph(RingID)
+	n := d.Ring.N()
+	tree := newTask(s, o, BalancedTree, n, n)
+	d.Tree = tree.graph(TreeID)
+	if s.minSM() >= 90 && s.Count(NVSNode) > 0 {
+		heads := min(maxHeads, len(s.Ranks))
+		least := 1
+		if o.Nodes == 1 {
+			least = heads
+		}
+		d.NVLS = newTask(s, o, NVLS, least, heads).graph(NVLSID)
+	}
+	return d, nil
+}
+
+// maxHeads is NCCL's limit for NVLS.
+const maxHeads = 32
+
+// graph runs the search and returns what it found; rings and trees always exist, if need be slow ones.
+func (t *task) graph(id int) *Graph {
+	t.widen()
+	t.double()
+	t.raise()
+	if t.best.n() == 0 && t.pattern != NVLS {
+		t.fallback()
+	}
+	return t.best.graph(t.sys, id)
+}
+
+// fallback is one slow channel in order of the file.
+func (t *task) fallback() {
+	b := t.best
+	c := found{gpus: make([]int, len(t.sys.Ranks)), in: -1, out: -1}
+	for i := range c.gpus {
+		c.gpus[i] = i
+	}
+	if t.inter {
+		c.in, c.out = 0, 0
+	}
+	b.chans = []found{c}
+	b.bwIntra, b.bwInter, b.typeIntra, b.typeInter = .1, .1, SYS, SYS
+}
+
+func (b *best) graph(s *System, id int) *Graph {
+	g := &Graph{ID: id, Pattern: b.pattern, CrossNic: b.crossNic, BWIntra: b.bwIntra, BWInter: b.bwInter,
+		LatencyInter: b.latency, TypeIntra: b.typeIntra, TypeInter: b.typeInter, SameChannels: b.same, hops: b.hops}
+	for _, f := range b.chans {
+		n := len(f.gpus)
+		if shapes[b.pattern].heads {
+			n = 1
+		}
+		var c Channel
+		for _, i := range f.gpus[:n] {
+			c.Ranks = append(c.Ranks, s.Nodes[GPUNode][i].Rank)
+		}
+		if f.in >= 0 {
+			c.In, c.Out = s.Nodes[NETNode][f.in], s.Nodes[NETNode][f.out]
+		}
+		g.Channels = append(g.Channels, c)
+	}
+	return g
+}

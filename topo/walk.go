@@ -1,0 +1,487 @@
+package topo
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// How many steps a search may take: with equal channels there is little to try.
+const (
+	stepsSame  = 1 << 8
+	stepsTry   = 1 << 14
+	stepsOrder = 1 << 10 // for the first try in index order
+	stepsAll   = 1 << 19
+)
+
+// exhausted: nothing better can come.
+const complete = -1
+
+// order says how a walk finds the next GPU.
+type order int
+
+const (
+	byScore  order = iota
+	byIndex        // GPUs in order of the file
+	asBefore       // as the channel before
+)
+
+// limits are what a walk must keep to.
+type limits struct {
+	pattern              Pattern
+	crossNic             int
+	same                 bool // all channels have one order
+	typeIntra, typeInter PathType
+	bwIntra, bwInter     float64
+	minCh, maxCh         int
+	anyNext              bool // try all GPUs, also beside a switch
+}
+
+// walk looks for channels one after the other, each from GPU to GPU, depth first with a budget of steps, and keeps the best
+// set of channels that it meets.
+type walk struct {
+	sys   *System
+	inter bool
+	limits
+	*ledger
+	gpus, nets []*Node
+
+	chans []found // those of this moment; the last one may be unfinished
+	done  int     // finished channels
+	hops  int
+	steps int
+	best  *best
+
+	choices map[choiceKey][]int
+}
+
+// found is a channel as indices of GPU and NET nodes.
+type found struct {
+	gpus    []int
+	in, out int
+	used    []bool
+}
+
+// best is the best graph so far, over all walks of one search.
+type best struct {
+	limits
+	chans   []found
+	hops    int
+	latency float64
+}
+
+func (b *best) n() int { return len(b.chans) }
+
+func newWalk(s *System, between bool, b *best) *walk {
+	w := &walk{sys: s, inter: between, ledger: newLedger(s), gpus: s.Nodes[GPUNode], nets: s.Nodes[NETNode], best: b,
+		choices: map[choiceKey][]int{}}
+	return w
+}
+
+// run searches once under the limits. It returns the steps left, or complete.
+func (w *walk) run(l limits, steps int) int {
+	w.limits, w.steps, w.done, w.hops = l, steps, 0, 0
+	for len(w.chans) < l.maxCh {
+		w.chans = append(w.chans, found{gpus: make([]int, len(w.gpus)), used: make([]bool, len(w.gpus)), in: -1, out: -1})
+	}
+	w.speeds(l.bwIntra, l.bwInter)
+	w.next()
+	return w.steps
+}
+
+func (w *walk) shape() *shape { return shapes[w.pattern] }
+
+// leg is what a walk has still to do in this channel.
+type leg struct {
+	out   int // step at which it leaves to the network; -1: no more
+	close int // step at which it goes back to the first GPU; -1
+	order order
+}
+
+func (w *walk) firstLeg(o order) leg {
+	if w.inter {
+		return leg{out: w.shape().leaveAt(len(w.gpus)), close: -1, order: o}
+	}
+	if w.shape().closes {
+		return leg{out: -1, close: len(w.gpus) - 1, order: o}
+	}
+	return leg{out: -1, close: -1, order: o}
+}
+
+// next begins one more channel.
+func (w *walk) next() {
+	switch {
+	case w.inter:
+		w.fromNets()
+		return
+	case w.shape().heads:
+		w.enter(nil, w.done, 0, w.firstLeg(byScore))
+		return
+	case w.done == 0:
+		w.enter(nil, 0, 0, w.firstLeg(byIndex))
+	default:
+		w.enter(nil, w.chans[w.done-1].gpus[0], 0, w.firstLeg(asBefore))
+	}
+	if !w.same || w.done == 0 {
+		for g := range w.gpus {
+			w.enter(nil, g, 0, w.firstLeg(byScore))
+		}
+	}
+}
+
+// enter goes from a node (nil: the channel begins here) to a GPU, if the links allow it, and on from there.
+func (w *walk) enter(from *Node, g, step int, l leg) {
+	to := w.gpus[g]
+	v := intra
+	if from != nil {
+		if from.Kind == NETNode {
+			v = inter
+		}
+		if !w.follow(from, to, v) {
+			return
+		}
+	}
+	ch := &w.chans[w.done]
+	ch.used[g] = true
+	w.visit(g, step, l)
+	ch.used[g] = false
+	if from != nil {
+		w.unfollow(from, to, v)
+	}
+}
+
+// follow books the way from a to b if its type is allowed and the links have enough left.
+func (w *walk) follow(a, b *Node, v level) bool {
+	p := w.sys.path(a, b)
+	if len(p.links) == 0 && p.typ == LOC {
+		return true
+	}
+	limit := w.typeIntra
+	if a.Kind == NETNode || b.Kind == NETNode {
+		limit = w.typeInter
+	}
+	if p.typ >= DIS || p.typ > limit {
+		return false
+	}
+	if w.shape().bothWays && w.sys.path(b, a).typ > limit {
+		return false
+	}
+	if !w.take(a, b, v) {
+		return false
+	}
+	w.hops += len(p.links)
+	return true
+}
+
+func (w *walk) unfollow(a, b *Node, v level) {
+	w.give(a, b, v)
+	w.hops -= len(w.sys.path(a, b).links)
+}
+
+// visit goes on from GPU g, which is number step of its channel.
+func (w *walk) visit(g, step int, l leg) {
+	if w.steps <= 0 {
+		return
+	}
+	w.steps--
+	if step == len(w.gpus) {
+		w.finished()
+		return
+	}
+	ch := &w.chans[w.done]
+	if g >= 0 {
+		ch.gpus[step] = g
+	}
+	switch {
+	case step == l.out:
+		w.leave(g, step, l)
+	case w.shape().heads:
+		w.head(g)
+	case step < len(w.gpus)-1:
+		for _, n := range w.candidates(g, step, l) {
+			w.enter(w.gpus[g], n, step+1, l)
+		}
+	case step == l.close:
+		first := w.gpus[ch.gpus[0]]
+		if w.follow(w.gpus[g], first, intra) {
+			w.visit(ch.gpus[0], step+1, leg{out: l.out, close: -1, order: l.order})
+			w.unfollow(w.gpus[g], first, intra)
+		}
+	default:
+		w.visit(g, len(w.gpus), leg{out: -1, close: -1, order: l.order})
+	}
+}
+
+// finished has one more channel: is it the best set so far? Then it looks for another one.
+func (w *walk) finished() {
+	w.done++
+	if w.better() {
+		w.keep()
+		if w.done == w.maxCh {
+			w.steps = complete
+		}
+	}
+	if w.done < w.maxCh {
+		w.next()
+	}
+	w.done--
+}
+
+func (w *walk) better() bool {
+	b := w.best
+	n, old := float64(w.done), float64(b.n())
+	switch {
+	case w.done < w.minCh:
+		return false
+	case w.shape().heads: // heads pull data by themselves: the more the better
+		return (w.done > b.n() && w.done <= len(w.gpus)) || n*w.bwInter > old*b.bwInter
+	case n*w.bwIntra != old*b.bwIntra:
+		return n*w.bwIntra > old*b.bwIntra
+	}
+	return w.pattern == b.pattern && w.crossNic == b.crossNic && w.hops < b.hops
+}
+
+func (w *walk) keep() {
+	b := w.best
+	b.limits, b.hops, b.chans = w.limits, w.hops, b.chans[:0]
+	b.latency = 0
+	for _, c := range w.chans[:w.done] {
+		b.chans = append(b.chans, found{gpus: slices.Clone(c.gpus), in: c.in, out: c.out})
+		if c.in >= 0 {
+			b.latency = w.nets[c.in].Net.Latency
+		}
+	}
+}
+
+// fromNets begins a channel at each network device in turn.
+func (w *walk) fromNets() {
+	nets := w.choice(nil)
+	begun := false
+	for i := range nets {
+		if w.shape().heads && begun {
+			return
+		}
+		n := nets[(w.done+i)%len(nets)]
+		net := w.nets[n]
+		amount := w.amounts[inter][whole]
+		if w.ports[n] < amount {
+			continue
+		}
+		if w.shape().closes && w.crossNic == 2 && w.done%2 == 1 && n != w.chans[w.done-1].out {
+			continue
+		}
+		w.chans[w.done].in = n
+		w.port(net, amount)
+		switch {
+		case w.shape().heads:
+			begun = w.headAt(net, len(nets))
+		case w.done > 0 && w.same:
+			w.enter(net, w.chans[w.done-1].gpus[0], 0, w.firstLeg(asBefore))
+		default:
+			w.fromNet(net)
+		}
+		w.port(net, -amount)
+	}
+}
+
+// fromNet begins a channel at a network device: in index order first, then at the GPUs close to the device.
+func (w *walk) fromNet(net *Node) {
+	if w.done == 0 && w.sys.Count(NVSNode) == 0 {
+		mine := w.steps
+		w.steps = stepsOrder
+		w.enter(net, 0, 0, w.firstLeg(byIndex))
+		if w.steps != complete {
+			w.steps = mine
+		}
+	}
+	first := net.Net.localGPU
+	if first != nil {
+		w.enter(net, first.Index, 0, w.firstLeg(byScore))
+	}
+	close, _ := w.sys.local(net, GPUNode)
+	for _, g := range close {
+		if g != first {
+			w.enter(net, g.Index, 0, w.firstLeg(byScore))
+		}
+	}
+	if w.anyNext {
+		for _, g := range w.gpus {
+			if g != first && !slices.Contains(close, g) {
+				w.enter(net, g.Index, 0, w.firstLeg(byScore))
+			}
+		}
+	}
+}
+
+// leave goes from GPU g to the network.
+func (w *walk) leave(g, step int, l leg) {
+	ch := &w.chans[w.done]
+	start := w.nets[ch.in]
+	for _, n := range w.choice(w.gpus[g]) {
+		net := w.nets[n]
+		if !w.mayLeave(n, net, start) {
+			continue
+		}
+		v, then := inter, -1
+		if w.pattern == BalancedTree {
+			v = interHalf
+			if step == 0 {
+				then = 1
+			} else if n != ch.out {
+				continue
+			}
+		}
+		if w.follow(w.gpus[g], net, v) {
+			ch.out = n
+			w.visit(g, step, leg{out: then, close: l.close, order: l.order})
+			w.unfollow(w.gpus[g], net, v)
+		}
+	}
+}
+
+func (w *walk) mayLeave(n int, net, start *Node) bool {
+	if a, b := net.Net.Plane, start.Net.Plane; a != Unknown && b != Unknown && a != b {
+		return false
+	}
+	switch {
+	case w.pattern == Tree:
+		return net == start
+	case w.shape().closes && w.crossNic == 2:
+		return w.done%2 == 0 || n == w.chans[w.done-1].in
+	case w.crossNic == 0:
+		return sameAdapter(net, start) || (net.Net.Rail != Unknown && net.Net.Rail == start.Net.Rail)
+	}
+	return true
+}
+
+// choice lists the network devices to try, for one GPU or (nil) for all: their own ones first, then all that the type allows.
+func (w *walk) choice(only *Node) []int {
+	k := choiceKey{-1, w.typeInter}
+	gpus := w.gpus
+	if only != nil {
+		k.gpu, gpus = only.Index, []*Node{only}
+	}
+	list, known := w.choices[k]
+	if !known {
+		list = w.choose(gpus)
+		w.choices[k] = list
+	}
+	return list
+}
+
+type choiceKey struct {
+	gpu int
+	typ PathType
+}
+
+func (w *walk) choose(gpus []*Node) []int {
+	var list []int
+	add := func(n int) {
+		if !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	for _, g := range gpus {
+		first := -1
+		for c := 0; ; c++ {
+			n := w.sys.localNet(g, c)
+			if n == nil || n.Index == first {
+				break
+			}
+			if first < 0 {
+				first = n.Index
+			}
+			add(n.Index)
+		}
+	}
+	for t := LOC; t <= w.typeInter; t++ {
+		for _, g := range gpus {
+			for _, n := range w.nets {
+				if w.sys.path(g, n).typ == t {
+					add(n.Index)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// candidates lists the GPUs to try after g.
+func (w *walk) candidates(g, step int, l leg) []int {
+	switch l.order {
+	case byIndex:
+		return []int{step + 1}
+	case asBefore:
+		return []int{w.chans[w.done-1].gpus[step+1]}
+	}
+	list := w.byScore(g, step, l)
+	if w.sys.Count(NVSNode) == 0 || w.anyNext {
+		return list
+	}
+	// A switch likes few peers: neighbours only.
+	n := len(w.gpus)
+	var near []int
+	for _, h := range w.shape().neighbours((g+n-1)%n, (g+1)%n) {
+		if slices.Contains(list, h) && !slices.Contains(near, h) {
+			near = append(near, h)
+		}
+	}
+	return near
+}
+
+type score struct {
+	g              int
+	netBW, pciBW   int
+	netHops        int
+	bw             int
+	hops, distance int
+}
+
+func (a score) compare(b score) int {
+	return cmp.Or(b.netBW-a.netBW, b.pciBW-a.pciBW, a.netHops-b.netHops, b.bw-a.bw, a.hops-b.hops, a.distance-b.distance)
+}
+
+// byScore sorts the GPUs that this channel has not visited. Towards the step that leaves to the network, those close to
+// the channel's NIC come first; away from it, and if all are equal, in reverse order.
+func (w *walk) byScore(g, step int, l leg) []int {
+	var net *Node
+	if l.out >= 0 {
+		net = w.nets[w.chans[w.done].in]
+	}
+	var list []score
+	for i := 1; i < len(w.gpus); i++ {
+		h := (g + i) % len(w.gpus)
+		p := w.sys.path(w.gpus[g], w.gpus[h])
+		if len(p.links) == 0 || w.chans[w.done].used[h] {
+			continue
+		}
+		s := score{g: h, bw: whole32(p.bw), hops: len(p.links), distance: i}
+		if net != nil {
+			q := w.sys.path(net, w.gpus[h])
+			s.netBW, s.netHops, s.pciBW = whole32(q.bw), len(q.links), whole32(w.sys.pciBW(w.gpus[h]))
+		}
+		list = append(list, s)
+	}
+	slices.SortStableFunc(list, score.compare)
+	out := make([]int, len(list))
+	for i, s := range list {
+		out[i] = s.g
+	}
+	if l.out >= 0 && l.out != step+1 && len(list) > 0 &&
+		!slices.ContainsFunc(list, func(s score) bool { return s.bw != list[0].bw || s.hops != list[0].hops }) {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+func whole32(bw float64) int { return int(math.Trunc(bw)) }
+
+// pciBW is the bandwidth of a GPU's PCI link.
+func (s *System) pciBW(g *Node) float64 {
+	for _, l := range g.Rank.Device.Out {
+		if l.Type == PIX {
+			return l.BW
+		}
+	}
+	return 0
+}
