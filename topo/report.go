@@ -1,6 +1,11 @@
 package topo
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+)
 
 // Report is everything that was found out about one system in a job of Nodes equal or different systems. Its JSON fields
 // have the names of shared/topo/computed-2.30.7.json, so that two libraries' decisions can be compared by a diff.
@@ -111,4 +116,84 @@ func (g *Graph) report() GraphReport {
 		r.Channels = append(r.Channels, e)
 	}
 	return r
+}
+
+// Report describes the decision for a job of equal nodes.
+func (d *Decision) Report() *Report {
+	s := d.System
+	r := &Report{Nodes: map[string]int{"hosts": len(s.Hosts)}, MaxBW: tenth(s.MaxBW(d.Opt.Nodes > 1)),
+		TotalBW: tenth(s.TotalBW(d.Opt.Nodes > 1)), Graphs: d.graphs(), Channels: d.Counts(), Trees: map[string][]TreeRun{}}
+	for k := range kinds {
+		if k != CXBNode || s.Count(k) > 0 {
+			r.Nodes[k.String()] = s.Count(k)
+		}
+	}
+	for _, a := range s.Ranks {
+		r.RankOrder = append(r.RankOrder, a.Rank)
+		var toGPU []PathSummary
+		for _, b := range s.Ranks {
+			t, bw, hops := s.Path(a.Node, b.Node)
+			toGPU = append(toGPU, PathSummary{t, hundredth(bw), hops})
+		}
+		r.GPUGPU = append(r.GPUGPU, toGPU)
+		if s.Count(NETNode) == 0 {
+			continue
+		}
+		var toNet []NetPathSummary
+		for _, n := range s.Nodes[NETNode] {
+			t, bw, _ := s.Path(a.Node, n)
+			toNet = append(toNet, NetPathSummary{t, math.Round(bw*1e4) / 1e4})
+		}
+		r.GPUNet = append(r.GPUNet, toNet)
+	}
+	d.overNodes(r)
+	return r
+}
+
+func tenth(v float64) float64     { return math.Round(v*10) / 10 }
+func hundredth(v float64) float64 { return math.Round(v*100) / 100 }
+
+// overNodes joins the nodes' channels to rings and trees.
+func (d *Decision) overNodes(r *Report) {
+	nodes := d.Copies()
+	for c := range d.Ring.N() {
+		ring := RingOver(nodes, c)
+		r.Rings = append(r.Rings, RingRun{strconv.Itoa(c), ring})
+	}
+	r.Rings = joinRuns(r.Rings, func(a, b RingRun) bool { return slices.Equal(a.Ranks, b.Ranks) },
+		func(e *RingRun) *string { return &e.Channels })
+	n := d.Tree.N()
+	for tree := range 2 {
+		for c := range n {
+			if tree*n+c >= r.Channels.Coll {
+				break
+			}
+			for rank, p := range TreeOver(nodes, c, tree) {
+				key := strconv.Itoa(rank)
+				r.Trees[key] = append(r.Trees[key], TreeRun{strconv.Itoa(tree*n + c), p.text(rank)})
+			}
+		}
+	}
+	for key, list := range r.Trees {
+		r.Trees[key] = joinRuns(list, func(a, b TreeRun) bool { return a.Place == b.Place },
+			func(e *TreeRun) *string { return &e.Channels })
+	}
+}
+
+// joinRuns makes "0-3" of equal neighbours.
+func joinRuns[E any](list []E, same func(a, b E) bool, channels func(*E) *string) []E {
+	var out []E
+	for i := 0; i < len(list); {
+		j := i + 1
+		for j < len(list) && same(list[i], list[j]) {
+			j++
+		}
+		e := list[i]
+		if j > i+1 {
+			*channels(&e) = *channels(&list[i]) + "-" + *channels(&list[j-1])
+		}
+		out = append(out, e)
+		i = j
+	}
+	return out
 }

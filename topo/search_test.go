@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -19,6 +20,15 @@ func graphText(g GraphReport) string {
 		i = j
 	}
 	return s
+}
+
+func asJSON(t testing.TB, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }
 
 func TestStrictSearchAgainstNCCL(t *testing.T) {
@@ -48,6 +58,16 @@ func TestStrictSearchAgainstNCCL(t *testing.T) {
 				t.Errorf("%s %d nodes: maxBw %g totalBw %g, NCCL %g %g", name, nodes, s.MaxBW(nodes > 1), s.TotalBW(nodes > 1), want.MaxBW, want.TotalBW)
 			}
 			got := d.graphs()
+			r := d.Report()
+			if r.Channels != want.Channels {
+				t.Logf("%s %d nodes: channels %+v, NCCL %+v", name, nodes, r.Channels, want.Channels)
+			}
+			if a, b := asJSON(t, r.Rings), asJSON(t, want.Rings); a != b {
+				t.Logf("%s %d nodes: rings\n    %.300s\n    %.300s", name, nodes, a, b)
+			}
+			if a, b := asJSON(t, r.Trees), asJSON(t, want.Trees); a != b {
+				t.Logf("%s %d nodes: trees\n    %.300s\n    %.300s", name, nodes, a, b)
+			}
 			for _, g := range sortedKeys(want.Graphs) {
 				total++
 				a, b := graphText(got[g]), graphText(want.Graphs[g])
