@@ -3,7 +3,10 @@
 #include "numfmt.h"
 #include "suites.h"
 
-static int32_t in[4] = {1, 2, 3, 4}, out[16];
+/* One pair for each process, as a program has. */
+static struct buf send, recv;
+static void *in, *out;
+enum { SENT = 4 * sizeof(int32_t), ROOM = 16 * sizeof(int32_t) };
 
 /* The collectives behind one signature; root is ignored where there is none. */
 static ncclResult_t call(int kind, const void *s, void *d, size_t n, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t c) {
@@ -42,7 +45,7 @@ static void collectives(struct team *t, size_t count) {
   for (int kind = 0; kind < K_COUNT; kind++) {
     conf_at(r, "bad arguments of %s", coll_names[kind]);
     want(r, kind, "comm NULL", ncclInvalidArgument, call(kind, in, out, count, ncclInt32, ncclSum, 0, NULL), NULL);
-    want(r, kind, "comm garbage", ncclInvalidArgument, call(kind, in, out, count, ncclInt32, ncclSum, 0, (ncclComm_t)in), NULL);
+    want(r, kind, "comm garbage", ncclInvalidArgument, call(kind, in, out, count, ncclInt32, ncclSum, 0, (ncclComm_t)send.copy), NULL);
     want(r, kind, "type 12", ncclInvalidArgument, call(kind, in, out, count, (ncclDataType_t)12, ncclSum, 0, c), "12");
     want(r, kind, "type -1", ncclInvalidArgument, call(kind, in, out, count, (ncclDataType_t)-1, ncclSum, 0, c), "-1");
     if (has_root(kind)) {
@@ -63,7 +66,7 @@ static void collectives(struct team *t, size_t count) {
   RC(r, ncclInvalidArgument, ncclRecv(out, count, ncclInt32, 0, NULL, NULL));
 }
 
-/* Host mode reads buffers itself, so a NULL one is found before anything starts. */
+/* A NULL buffer is found before anything starts. */
 static void buffers(struct team *t) {
   ncclComm_t c = t->comm[0];
   int r = t->first;
@@ -126,23 +129,36 @@ static void queries(struct team *t) {
   RC(r, ncclInvalidArgument, ncclCommInitRank(&made, 2, id, -1));
   RC(r, ncclInvalidArgument, ncclCommSplit(NULL, 0, 0, &made, NULL));
   RC(r, ncclInvalidArgument, ncclCommSplit(c, 0, 0, NULL, NULL));
-  RC(r, ncclInvalidArgument, ncclCommFinalize((ncclComm_t)in));
-  RC(r, ncclInvalidArgument, ncclCommDestroy((ncclComm_t)in));
-  RC(r, ncclInvalidArgument, ncclCommAbort((ncclComm_t)in));
+  RC(r, ncclInvalidArgument, ncclCommFinalize((ncclComm_t)send.copy));
+  RC(r, ncclInvalidArgument, ncclCommDestroy((ncclComm_t)send.copy));
+  RC(r, ncclInvalidArgument, ncclCommAbort((ncclComm_t)send.copy));
 }
 
 void suite_badargs(struct team *t) {
-  if (t->first == 0) { /* one thread writes the shared buffer's expected pattern */
-    memset(out, 0x33, sizeof out);
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_mutex_lock(&lock);
+  if (!in) {
+    if (!buf_new(&send, t->first, SENT) || !buf_new(&recv, t->first, ROOM)) exit(1);
+    memset(recv.copy, 0x33, ROOM);
+    buf_put(&send, 0, SENT);
+    buf_put(&recv, 0, ROOM);
+    in = send.at;
+    out = recv.at;
   }
+  pthread_mutex_unlock(&lock);
   conf_barrier(t);
   collectives(t, 4);
   collectives(t, 0); /* the checks come before the count */
   buffers(t);
   operators(t);
   queries(t);
-  for (size_t k = 0; k < sizeof out; k++)
-    if (!TRUE(t->first, ((unsigned char *)out)[k] == (W->launch == LAUNCH_PROCS && t->first ? 0 : 0x33))) break;
+  conf_barrier(t);
+  if (t->first == 0 || W->launch == LAUNCH_PROCS) {
+    OK(t->first, mem_stream_sync(mem_null));
+    buf_get(&recv, 0, ROOM);
+    for (size_t k = 0; k < ROOM; k++)
+      if (!TRUE(t->first, recv.copy[k] == 0x33)) break;
+  }
   conf_barrier(t);
   coll_alive(t, t->comm);
 }

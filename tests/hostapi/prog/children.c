@@ -144,11 +144,19 @@ static void revokes(struct team *t) {
   conf_barrier(t); /* nobody revokes while another is in the collective */
   EACH(t, "ncclCommRevoke", ncclCommRevoke(comm[i], NCCL_REVOKE_DEFAULT));
   for (int i = 0; i < t->nlocal; i++) {
-    int r = t->first + i, x = 1, y = 2, n = 0;
+    int r = t->first + i, n = 0;
     ncclResult_t state = ncclInternalError;
-    RC(r, ncclInvalidUsage, ncclAllReduce(&x, &y, 1, ncclInt32, ncclSum, comm[i], NULL));
-    TRUE(r, y == 2);
-    RC(r, ncclInvalidUsage, ncclSend(&x, 1, ncclInt32, 0, comm[i], NULL));
+    struct buf b;
+    if (!buf_new(&b, r, 2 * sizeof(int32_t))) return;
+    int32_t *v = (int32_t *)b.copy;
+    v[0] = 1;
+    v[1] = 2;
+    buf_put(&b, 0, b.bytes);
+    RC(r, ncclInvalidUsage, ncclAllReduce(b.at, b.at + sizeof(int32_t), 1, ncclInt32, ncclSum, comm[i], mem_null));
+    buf_get(&b, 0, b.bytes);
+    TRUE(r, v[1] == 2);
+    RC(r, ncclInvalidUsage, ncclSend(b.at, 1, ncclInt32, 0, comm[i], mem_null));
+    buf_free(&b, r);
     RC(r, ncclInvalidArgument, ncclCommRevoke(comm[i], NCCL_REVOKE_DEFAULT));
     RC(r, ncclInvalidArgument, ncclCommFinalize(comm[i]));
     OK(r, ncclCommCount(comm[i], &n));

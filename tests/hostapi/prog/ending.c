@@ -42,20 +42,25 @@ static void with_work(struct team *t) {
   enum { N = 50021 };
   ncclComm_t comm[CONF_MAX_RANKS];
   cudaStream_t s[CONF_MAX_RANKS];
-  int32_t *buf[CONF_MAX_RANKS];
+  struct buf buf[CONF_MAX_RANKS];
   if (!team_init(t, comm, NULL)) return;
   for (int i = 0; i < t->nlocal; i++) {
-    OK(t->first + i, gcclStreamCreate(&s[i]));
-    buf[i] = malloc(N * sizeof(int32_t));
-    for (int j = 0; j < N; j++) buf[i][j] = 3;
+    if (!buf_new(&buf[i], t->first + i, N * sizeof(int32_t))) return;
+    OK(t->first + i, mem_stream_create(&s[i]));
+    for (int j = 0; j < N; j++) ((int32_t *)buf[i].copy)[j] = 3;
+    buf_put(&buf[i], 0, buf[i].bytes);
   }
-  for (int k = 0; k < 4; k++) EACH(t, "ncclAllReduce", ncclAllReduce(buf[i], buf[i], N, ncclInt32, ncclMax, comm[i], s[i]));
+  for (int k = 0; k < 4; k++) EACH(t, "ncclAllReduce", ncclAllReduce(buf[i].at, buf[i].at, N, ncclInt32, ncclMax, comm[i], s[i]));
   team_destroy(t, comm);
   for (int i = 0; i < t->nlocal; i++) {
-    OK(t->first + i, gcclStreamQuery(s[i]));
-    TRUE(t->first + i, buf[i][0] == 3 && buf[i][N - 1] == 3);
-    OK(t->first + i, gcclStreamDestroy(s[i]));
-    free(buf[i]);
+    mem_rank(t->first + i);
+    if (!mem_cuda()) OK(t->first + i, mem_stream_query(s[i])); /* destroying waits for the work; a CUDA stream may still be busy */
+    OK(t->first + i, mem_stream_sync(s[i]));
+    buf_get(&buf[i], 0, buf[i].bytes);
+    int32_t *v = (int32_t *)buf[i].copy;
+    TRUE(t->first + i, v[0] == 3 && v[N - 1] == 3);
+    OK(t->first + i, mem_stream_destroy(s[i]));
+    buf_free(&buf[i], t->first + i);
   }
 }
 

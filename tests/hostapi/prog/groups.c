@@ -19,11 +19,15 @@ static void together(struct team *t, ncclComm_t *comms[OPS], struct pool pools[O
       char text[256];
       int r = t->first + i;
       conf_at(r, "group of %d: %s", OPS, coll_text(&c[k], text, sizeof text));
-      ncclResult_t rc = coll_call(&c[k], comms[k][i], t->nranks, r, &run[k][i], NULL);
+      ncclResult_t rc = coll_call(&c[k], comms[k][i], t->nranks, r, &run[k][i], mem_null);
       if (rc != ncclSuccess) conf_fail(r, "in a group: %s: got %d; last error \"%s\"", text, rc, ncclGetLastError(NULL));
     }
   }
   for (int d = 0; d < depth; d++) OK(t->first, ncclGroupEnd());
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(t->first + i);
+    OK(t->first + i, mem_stream_sync(mem_null));
+  }
   for (int k = 0; k < OPS; k++)
     for (int i = 0; i < t->nlocal; i++) coll_check(&c[k], t, i, &run[k][i]);
 }
@@ -44,27 +48,40 @@ static struct coll_case small(uint64_t *s, int kind, int nranks) {
 
 /* Every rank sends to every rank, itself too, messages of different length, two a pair. */
 static void everyone(struct team *t, ncclComm_t *comm) {
-  enum { N = 40 };
+  enum { N = 40, BYTES = N * sizeof(int32_t) };
   int n = t->nranks;
-  int32_t *buf = malloc(sizeof(int32_t) * (size_t)t->nlocal * (size_t)n * 4 * N);
-#define MSG(i, p, k) (buf + ((((size_t)(i) * (size_t)n + (size_t)(p)) * 4) + (size_t)(k)) * N)
+  struct buf buf[CONF_MAX_RANKS];
+#define OFF(p, k) (((size_t)(p)*4 + (size_t)(k)) * BYTES)
+#define MSG(i, p, k) ((int32_t *)(buf[i].copy + OFF(p, k)))
+  for (int i = 0; i < t->nlocal; i++) {
+    int me = t->first + i;
+    if (!buf_new(&buf[i], me, (size_t)n * 4 * BYTES)) return;
+    for (int p = 0; p < n; p++)
+      for (int k = 0; k < 2; k++) {
+        for (int j = 0; j < N; j++) MSG(i, p, k)[j] = me * 10000 + p * 100 + j + k;
+        memset(MSG(i, p, k + 2), 0, BYTES);
+      }
+    buf_put(&buf[i], 0, buf[i].bytes);
+  }
   OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
     int me = t->first + i;
     for (int p = 0; p < n; p++)
       for (int k = 0; k < 2; k++) {
         size_t len = (size_t)(k ? 3 + p + me : N);
-        for (int j = 0; j < N; j++) MSG(i, p, k)[j] = me * 10000 + p * 100 + j + k;
-        memset(MSG(i, p, k + 2), 0, N * sizeof(int32_t));
-        OK(me, ncclSend(MSG(i, p, k), len, ncclInt32, p, comm[i], NULL));
-        OK(me, ncclRecv(MSG(i, p, k + 2), len, ncclInt32, p, comm[i], NULL));
+        OK(me, ncclSend(buf[i].at + OFF(p, k), len, ncclInt32, p, comm[i], mem_null));
+        OK(me, ncclRecv(buf[i].at + OFF(p, k + 2), len, ncclInt32, p, comm[i], mem_null));
       }
   }
   OK(t->first, ncclGroupEnd());
-  for (int i = 0; i < t->nlocal; i++)
+  for (int i = 0; i < t->nlocal; i++) {
+    int me = t->first + i;
+    mem_rank(me);
+    OK(me, mem_stream_sync(mem_null));
+    buf_get(&buf[i], 0, buf[i].bytes);
     for (int p = 0; p < n; p++)
       for (int k = 0; k < 2; k++) {
-        int me = t->first + i, len = k ? 3 + p + me : N;
+        int len = k ? 3 + p + me : N;
         for (int j = 0; j < N; j++) {
           int32_t want = j < len ? p * 10000 + me * 100 + j + k : 0, got = MSG(i, p, k + 2)[j];
           if (want == got) continue;
@@ -72,27 +89,37 @@ static void everyone(struct team *t, ncclComm_t *comm) {
           break;
         }
       }
+    buf_free(&buf[i], me);
+  }
 #undef MSG
-  free(buf);
+#undef OFF
 }
 
 /* A bad call inside a group stops the whole group, and the next group is clean. */
 static void errors(struct team *t) {
   int r = t->first;
-  int32_t in = 5, out = 7;
+  struct buf b;
+  if (!buf_new(&b, r, 2 * sizeof(int32_t))) return;
+  int32_t *v = (int32_t *)b.copy;
+  void *in = b.at, *out = b.at + sizeof(int32_t);
+  v[0] = 5;
+  v[1] = 7;
+  buf_put(&b, 0, b.bytes);
   RC(r, ncclInvalidUsage, ncclGroupEnd());
   OK(r, ncclGroupStart());
-  OK(r, ncclAllReduce(&in, &out, 1, ncclInt32, ncclSum, t->comm[0], NULL));
-  RC(r, ncclInvalidArgument, ncclBroadcast(&in, &out, 1, ncclInt32, t->nranks, t->comm[0], NULL));
+  OK(r, ncclAllReduce(in, out, 1, ncclInt32, ncclSum, t->comm[0], mem_null));
+  RC(r, ncclInvalidArgument, ncclBroadcast(in, out, 1, ncclInt32, t->nranks, t->comm[0], mem_null));
   RC(r, ncclInvalidArgument, ncclGroupEnd());
-  TRUE(r, out == 7);
+  OK(r, mem_stream_sync(mem_null));
+  buf_get(&b, 0, b.bytes);
+  TRUE(r, v[1] == 7);
   TRUE(r, ncclGetLastError(NULL)[0] != 0);
   RC(r, ncclInvalidUsage, ncclGroupEnd());
   conf_barrier(t);
   coll_alive(t, t->comm);
   /* With several errors the last one counts. */
   OK(r, ncclGroupStart());
-  RC(r, ncclInvalidArgument, ncclAllReduce(&in, &out, 1, (ncclDataType_t)12, ncclSum, t->comm[0], NULL));
+  RC(r, ncclInvalidArgument, ncclAllReduce(in, out, 1, (ncclDataType_t)12, ncclSum, t->comm[0], mem_null));
   OK(r, ncclGroupStart());
   RC(r, ncclInvalidArgument, ncclCommInitRank(NULL, 0, (ncclUniqueId){{0}}, 0));
   OK(r, ncclGroupEnd());
@@ -101,17 +128,25 @@ static void errors(struct team *t) {
   OK(r, ncclGroupEnd());
   conf_barrier(t);
   coll_alive(t, t->comm);
+  buf_free(&b, r);
 }
 
 static void simulate(struct team *t) {
-  int32_t in[64] = {1}, out[64] = {9};
+  enum { N = 64, BYTES = N * sizeof(int32_t) };
+  struct buf b[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
+    if (!buf_new(&b[i], r, 2 * BYTES)) return;
+    int32_t *v = (int32_t *)b[i].copy;
+    for (int j = 0; j < 2 * N; j++) v[j] = j < N ? 1 : 9;
+    buf_put(&b[i], 0, b[i].bytes);
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
     OK(r, ncclGroupStart());
-    OK(r, ncclAllReduce(in, out, 64, ncclInt32, ncclSum, t->comm[i], NULL));
+    OK(r, ncclAllReduce(b[i].at, b[i].at + BYTES, N, ncclInt32, ncclSum, t->comm[i], mem_null));
     OK(r, ncclGroupSimulateEnd(&info));
-    TRUE(r, out[0] == 9);
+    OK(r, mem_stream_sync(mem_null));
+    buf_get(&b[i], BYTES, BYTES);
+    TRUE(r, v[N] == 9);
     TRUE(r, info.estimatedTime >= 0 && info.estimatedTime < 1e6f);
     ncclSimInfo_t bad = NCCL_SIM_INFO_INITIALIZER;
     bad.magic = 1;
@@ -120,15 +155,18 @@ static void simulate(struct team *t) {
     RC(r, ncclInvalidUsage, ncclGroupEnd());
   }
   conf_barrier(t);
-  team_start(t); /* without info it is an ordinary end */
-  if (t->nlocal == 1) OK(t->first, ncclGroupStart());
-  int32_t one[CONF_MAX_RANKS], sum[CONF_MAX_RANKS];
-  for (int i = 0; i < t->nlocal; i++) {
-    one[i] = 1;
-    OK(t->first + i, ncclAllReduce(&one[i], &sum[i], 1, ncclInt32, ncclSum, t->comm[i], NULL));
-  }
+  /* Without info it is an ordinary end. */
+  OK(t->first, ncclGroupStart());
+  for (int i = 0; i < t->nlocal; i++)
+    OK(t->first + i, ncclAllReduce(b[i].at, b[i].at + BYTES, 1, ncclInt32, ncclSum, t->comm[i], mem_null));
   OK(t->first, ncclGroupSimulateEnd(NULL));
-  for (int i = 0; i < t->nlocal; i++) TRUE(t->first + i, sum[i] == t->nranks);
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(t->first + i);
+    OK(t->first + i, mem_stream_sync(mem_null));
+    buf_get(&b[i], BYTES, BYTES);
+    TRUE(t->first + i, *(int32_t *)(b[i].copy + BYTES) == t->nranks);
+    buf_free(&b[i], t->first + i);
+  }
 }
 
 void suite_groups(struct team *t) {

@@ -50,13 +50,22 @@ void suite_library(struct team *t) {
   pncclResetDebugInit();
 
   /* The second names do the same work. */
-  int32_t in[CONF_MAX_RANKS], out[CONF_MAX_RANKS];
-  OK(r, pncclGroupStart());
+  struct buf b[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
-    in[i] = 2;
-    OK(r + i, pncclAllReduce(&in[i], &out[i], 1, ncclInt32, ncclSum, t->comm[i], NULL));
+    if (!buf_new(&b[i], r + i, 2 * sizeof(int32_t))) return;
+    *(int32_t *)b[i].copy = 2;
+    buf_put(&b[i], 0, sizeof(int32_t));
   }
+  OK(r, pncclGroupStart());
+  for (int i = 0; i < t->nlocal; i++)
+    OK(r + i, pncclAllReduce(b[i].at, b[i].at + sizeof(int32_t), 1, ncclInt32, ncclSum, t->comm[i], mem_null));
   OK(r, pncclGroupEnd());
-  for (int i = 0; i < t->nlocal; i++) TRUE(r + i, out[i] == 2 * t->nranks);
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(r + i);
+    OK(r + i, mem_stream_sync(mem_null));
+    buf_get(&b[i], 0, b[i].bytes);
+    TRUE(r + i, ((int32_t *)b[i].copy)[1] == 2 * t->nranks);
+    buf_free(&b[i], r + i);
+  }
   coll_alive(t, t->comm);
 }

@@ -111,23 +111,35 @@ static void scalable(struct team *t) {
 static void all_in_one(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   int n = t->nranks, devs[CONF_MAX_RANKS] = {0};
-  for (int pass = 0; pass < 2; pass++) {
+  mem_rank(0); /* all of them on device 0 */
+  /* Without a list rank i is on device i: with CUDA the machine may have fewer. */
+  for (int pass = mem_cuda(); pass < 2; pass++) {
     if (!OK(t->first, ncclCommInitAll(comm, n, pass ? devs : NULL))) return;
-    int32_t one[CONF_MAX_RANKS], sum[CONF_MAX_RANKS];
+    struct buf sum[CONF_MAX_RANKS];
+    for (int i = 0; i < n; i++) {
+      if (!buf_new(&sum[i], 0, sizeof(int32_t))) return;
+      *(int32_t *)sum[i].copy = i + 1;
+      buf_put(&sum[i], 0, sizeof(int32_t));
+    }
     OK(t->first, ncclGroupStart());
     for (int i = 0; i < n; i++) {
       int rank = -1;
       OK(t->first, ncclCommUserRank(comm[i], &rank));
       TRUE(t->first, rank == i);
-      one[i] = i + 1;
-      OK(t->first, ncclAllReduce(&one[i], &sum[i], 1, ncclInt32, ncclSum, comm[i], NULL));
+      OK(t->first, ncclAllReduce(sum[i].at, sum[i].at, 1, ncclInt32, ncclSum, comm[i], mem_null));
     }
     OK(t->first, ncclGroupEnd());
-    for (int i = 0; i < n; i++) TRUE(t->first, sum[i] == n * (n + 1) / 2);
+    OK(t->first, mem_stream_sync(mem_null));
+    for (int i = 0; i < n; i++) {
+      buf_get(&sum[i], 0, sizeof(int32_t));
+      TRUE(t->first, *(int32_t *)sum[i].copy == n * (n + 1) / 2);
+      buf_free(&sum[i], 0);
+    }
     OK(t->first, ncclGroupStart());
     for (int i = 0; i < n; i++) OK(t->first, ncclCommDestroy(comm[i]));
     OK(t->first, ncclGroupEnd());
   }
+  mem_rank(t->first);
   RC(t->first, ncclInvalidArgument, ncclCommInitAll(comm, -1, NULL));
   RC(t->first, ncclInvalidArgument, ncclCommInitAll(NULL, n, NULL));
 }

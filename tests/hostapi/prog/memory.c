@@ -3,24 +3,28 @@
 
 static void allocation(int r) {
   static const size_t sizes[] = {1, 4095, 4096, 65537, 3 << 20};
-  void *p[8];
+  struct buf b[5];
   for (int round = 0; round < 3; round++) {
     for (int k = 0; k < 5; k++) {
-      p[k] = NULL;
-      if (!OK(r, ncclMemAlloc(&p[k], sizes[k]))) return;
-      TRUE(r, p[k] != NULL && (uintptr_t)p[k] % 4096 == 0);
-      memset(p[k], r + k, sizes[k]);
+      if (!buf_nccl(&b[k], r, sizes[k])) return;
+      TRUE(r, (uintptr_t)b[k].at % 4096 == 0);
+      memset(b[k].copy, r + k, sizes[k]);
+      buf_put(&b[k], 0, sizes[k]);
     }
-    for (int k = 0; k < 5; k++) TRUE(r, ((unsigned char *)p[k])[sizes[k] - 1] == (unsigned char)(r + k));
-    for (int k = 4; k >= 0; k--) OK(r, ncclMemFree(p[(k + round) % 5]));
+    for (int k = 0; k < 5; k++) {
+      buf_get(&b[k], 0, sizes[k]);
+      TRUE(r, b[k].copy[sizes[k] - 1] == (unsigned char)(r + k));
+    }
+    for (int k = 4; k >= 0; k--) buf_free(&b[(k + round) % 5], r);
   }
   OK(r, ncclMemFree(NULL));
   TRUE(r, ncclMemAlloc(NULL, 16) != ncclSuccess);
   int local;
+  void *p = NULL;
   RC(r, ncclInvalidArgument, ncclMemFree(&local));
-  if (OK(r, ncclMemAlloc(&p[0], 8192))) {
-    RC(r, ncclInvalidArgument, ncclMemFree((char *)p[0] + 4096));
-    OK(r, ncclMemFree(p[0]));
+  if (OK(r, ncclMemAlloc(&p, 8192))) {
+    RC(r, ncclInvalidArgument, ncclMemFree((char *)p + 4096));
+    OK(r, ncclMemFree(p));
   }
   void *huge = &local;
   TRUE(r, ncclMemAlloc(&huge, (size_t)1 << 60) != ncclSuccess);
@@ -39,7 +43,9 @@ static void registration(struct team *t) {
   enum { BYTES = 70000 };
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
-    char *buf = malloc(BYTES);
+    struct buf b;
+    if (!buf_new(&b, r, BYTES)) return;
+    unsigned char *buf = b.at;
     void *h[3] = {0}, *none = NULL;
     OK(r, ncclCommRegister(t->comm[i], buf, BYTES, &h[0]));
     OK(r, ncclCommRegister(t->comm[i], buf + 5000, 1000, &h[1])); /* inside the first */
@@ -51,18 +57,20 @@ static void registration(struct team *t) {
     RC(r, ncclInvalidUsage, ncclCommDeregister(t->comm[i], buf));
     RC(r, ncclInvalidArgument, ncclCommRegister(NULL, buf, BYTES, &none));
     RC(r, ncclInvalidArgument, ncclCommDeregister(NULL, buf));
-    free(buf);
+    buf_free(&b, r);
   }
   /* Left-over registrations go with the communicator. */
   ncclComm_t c[CONF_MAX_RANKS];
-  static __thread char kept[8192];
+  struct buf kept[CONF_MAX_RANKS];
   if (!team_init(t, c, NULL)) return;
   for (int i = 0; i < t->nlocal; i++) {
     void *h;
-    OK(t->first + i, ncclCommRegister(c[i], kept, sizeof kept, &h));
+    if (!buf_new(&kept[i], t->first + i, 8192)) return;
+    OK(t->first + i, ncclCommRegister(c[i], kept[i].at, 8192, &h));
   }
   coll_alive(t, c);
   team_destroy(t, c);
+  for (int i = 0; i < t->nlocal; i++) buf_free(&kept[i], t->first + i);
 }
 
 static void figures(struct team *t) {

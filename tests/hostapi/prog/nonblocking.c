@@ -29,13 +29,16 @@ static int init(struct team *t, ncclComm_t *comm) {
 
 static void collectives(struct team *t, ncclComm_t *comm, int grouped) {
   enum { N = 1001 };
-  int32_t *buf = calloc((size_t)t->nlocal * 2 * N, sizeof(int32_t));
+  struct buf buf[CONF_MAX_RANKS];
+  for (int i = 0; i < t->nlocal; i++) {
+    if (!buf_new(&buf[i], t->first + i, 2 * N * sizeof(int32_t))) return;
+    for (int j = 0; j < N; j++) ((int32_t *)buf[i].copy)[j] = t->first + i + j;
+    buf_put(&buf[i], 0, N * sizeof(int32_t));
+  }
   int bracket = grouped || t->nlocal > 1;
   if (bracket) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
-    int32_t *b = buf + (size_t)i * 2 * N;
-    for (int j = 0; j < N; j++) b[j] = t->first + i + j;
-    ncclResult_t rc = ncclAllReduce(b, b + N, N, ncclInt32, ncclSum, comm[i], NULL);
+    ncclResult_t rc = ncclAllReduce(buf[i].at, buf[i].at + N * sizeof(int32_t), N, ncclInt32, ncclSum, comm[i], mem_null);
     if (bracket)
       conf_rc_any(t->first + i, rc, "ncclAllReduce nonblocking in a group", 2, ncclSuccess, ncclInProgress);
     else
@@ -46,14 +49,18 @@ static void collectives(struct team *t, ncclComm_t *comm, int grouped) {
     for (int i = 0; i < t->nlocal; i++) settle(t->first + i, comm[i], rc, "ncclGroupEnd nonblocking");
   }
   int n = t->nranks;
-  for (int i = 0; i < t->nlocal; i++)
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(t->first + i);
+    OK(t->first + i, mem_stream_sync(mem_null));
+    buf_get(&buf[i], N * sizeof(int32_t), N * sizeof(int32_t));
     for (int j = 0; j < N; j++) {
-      int32_t want = n * (n - 1) / 2 + n * j, got = buf[(size_t)i * 2 * N + N + (size_t)j];
+      int32_t want = n * (n - 1) / 2 + n * j, got = ((int32_t *)buf[i].copy)[N + j];
       if (want == got) continue;
       conf_fail(t->first + i, "nonblocking ncclAllReduce int32 sum count %d: index %d: want %d, got %d", N, j, want, got);
       break;
     }
-  free(buf);
+    buf_free(&buf[i], t->first + i);
+  }
 }
 
 static void split(struct team *t, ncclComm_t *comm) {

@@ -8,16 +8,19 @@
 /* All ranks but the last contribute a, the last one b; every rank must get want. */
 static void given(struct team *t, ncclDataType_t type, ncclRedOp_t op, uint64_t a, uint64_t b, uint64_t want, const char *what) {
   enum { N = 5 };
-  unsigned char buf[CONF_MAX_RANKS][2][N * 8];
-  team_start(t);
+  struct buf buf[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
-    for (size_t j = 0; j < N; j++) num_store(type, buf[i][0], j, t->first + i == t->nranks - 1 ? b : a);
-    OK(t->first + i, ncclAllReduce(buf[i][0], buf[i][1], N, type, op, t->comm[i], NULL));
+    if (!buf_new(&buf[i], t->first + i, 2 * N * 8)) return;
+    for (size_t j = 0; j < N; j++) num_store(type, buf[i].copy, j, t->first + i == t->nranks - 1 ? b : a);
+    buf_put(&buf[i], 0, N * 8);
   }
-  team_end(t, what);
-  for (int i = 0; i < t->nlocal; i++)
+  EACH(t, what, ncclAllReduce(buf[i].at, buf[i].at + N * 8, N, type, op, t->comm[i], mem_null));
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(t->first + i);
+    OK(t->first + i, mem_stream_sync(mem_null));
+    buf_get(&buf[i], N * 8, N * 8);
     for (size_t j = 0; j < N; j++) {
-      uint64_t got = num_load(type, buf[i][1], j);
+      uint64_t got = num_load(type, buf[i].copy + N * 8, j);
       int nan = num_is_float(type) && isnan(num_decode(type, want));
       atomic_fetch_add(&W->checks, 1);
       if (nan ? isnan(num_decode(type, got)) : got == want) continue;
@@ -25,6 +28,8 @@ static void given(struct team *t, ncclDataType_t type, ncclRedOp_t op, uint64_t 
                 (unsigned long long)want, (unsigned long long)got);
       break;
     }
+    buf_free(&buf[i], t->first + i);
+  }
 }
 
 static void floats(struct team *t, ncclDataType_t type) {

@@ -5,14 +5,14 @@
 enum { N = 1024, ROUNDS = 20 };
 
 struct side {
-  void *mem[CONF_MAX_RANKS]; /* first half: local source, second half: what peers write */
+  struct buf mem[CONF_MAX_RANKS]; /* first half: local source, second half: what peers write */
   ncclWindow_t win[CONF_MAX_RANKS];
   size_t slot; /* bytes of one peer's part */
 };
 
-static int32_t *source(struct side *s, int i) { return s->mem[i]; }
+static int32_t *source(struct side *s, int i) { return (int32_t *)s->mem[i].copy; }
 static int32_t *inbox(struct side *s, int i, int peer, int nranks) {
-  return (int32_t *)((char *)s->mem[i] + s->slot * (size_t)(nranks + peer));
+  return (int32_t *)(s->mem[i].copy + s->slot * (size_t)(nranks + peer));
 }
 
 /* Every rank puts to every rank, itself too; then waits for one signal of each. */
@@ -21,17 +21,23 @@ static void rounds(struct team *t, struct side *s, cudaStream_t *stream) {
   ncclWaitSignalDesc_t all[CONF_MAX_RANKS];
   for (int p = 0; p < n; p++) all[p] = (ncclWaitSignalDesc_t){1, p, 0, 0};
   for (int round = 0; round < ROUNDS; round++) {
-    for (int i = 0; i < t->nlocal; i++)
+    for (int i = 0; i < t->nlocal; i++) {
       for (int j = 0; j < N; j++) source(s, i)[j] = (t->first + i) * 1000000 + round * 1000 + j;
+      buf_put(&s->mem[i], 0, N * sizeof(int32_t));
+    }
     if (t->nlocal > 1) OK(t->first, ncclGroupStart());
     for (int i = 0; i < t->nlocal; i++)
       for (int p = 0; p < n; p++) {
         size_t off = s->slot * (size_t)(n + t->first + i);
-        OK(t->first + i, ncclPutSignal(source(s, i), N, ncclInt32, p, s->win[i], off, 0, 0, 0, t->comm[i], stream[i]));
+        OK(t->first + i, ncclPutSignal(s->mem[i].at, N, ncclInt32, p, s->win[i], off, 0, 0, 0, t->comm[i], stream[i]));
       }
     if (t->nlocal > 1) OK(t->first, ncclGroupEnd());
     EACH(t, "ncclWaitSignal", ncclWaitSignal(n, all, t->comm[i], stream[i]));
-    for (int i = 0; i < t->nlocal; i++) OK(t->first + i, gcclStreamSynchronize(stream[i]));
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      OK(t->first + i, mem_stream_sync(stream[i]));
+      buf_get(&s->mem[i], s->slot * (size_t)n, s->slot * (size_t)n);
+    }
     for (int i = 0; i < t->nlocal; i++)
       for (int p = 0; p < n; p++)
         for (int j = 0; j < N; j++) {
@@ -47,13 +53,13 @@ static void rounds(struct team *t, struct side *s, cudaStream_t *stream) {
 /* Several signals are counted and taken in parts. */
 static void counting(struct team *t) {
   int n = t->nranks;
-  EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], NULL));
-  EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], NULL));
-  EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], NULL));
+  EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], mem_null));
+  EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], mem_null));
+  EACH(t, "ncclSignal", ncclSignal((r + 1) % n, 0, 0, 0, t->comm[i], mem_null));
   for (int count = 1; count <= 2; count++) {
     ncclWaitSignalDesc_t d[CONF_MAX_RANKS];
     for (int i = 0; i < t->nlocal; i++) d[i] = (ncclWaitSignalDesc_t){count, (t->first + i + n - 1) % n, 0, 0};
-    EACH(t, "ncclWaitSignal", ncclWaitSignal(1, &d[i], t->comm[i], NULL));
+    EACH(t, "ncclWaitSignal", ncclWaitSignal(1, &d[i], t->comm[i], mem_null));
   }
 }
 
@@ -61,10 +67,12 @@ static void refused(struct team *t, struct side *s) {
   ncclComm_t c = t->comm[0];
   int r = t->first, n = t->nranks;
   ncclWindow_t w = s->win[0];
-  int32_t *src = source(s, 0);
-  static int32_t other[4];
+  void *src = s->mem[0].at;
+  struct buf elsewhere;
+  if (!buf_new(&elsewhere, r, 16)) return;
+  void *other = elsewhere.at;
   ncclWaitSignalDesc_t d = {1, 0, 0, 0}, zero = {0, 0, 0, 0}, index = {1, 0, 1, 0}, ctx = {1, 0, 0, 1};
-#define PUT(src, type, peer, win, off, sig, ctx, flags, comm) ncclPutSignal(src, 4, type, peer, win, off, sig, ctx, flags, comm, NULL)
+#define PUT(src, type, peer, win, off, sig, ctx, flags, comm) ncclPutSignal(src, 4, type, peer, win, off, sig, ctx, flags, comm, mem_null)
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, w, 0, 0, 0, 0, NULL));
   RC(r, ncclInvalidArgument, PUT(NULL, ncclInt32, 0, w, 0, 0, 0, 0, c));
   RC(r, ncclInvalidArgument, PUT(src, ncclInt32, 0, NULL, 0, 0, 0, 0, c));
@@ -89,15 +97,18 @@ static void refused(struct team *t, struct side *s) {
   RC(r, ncclInvalidArgument, ncclWaitSignal(1, &d, NULL, NULL));
   d.peer = n;
   RC(r, ncclInvalidArgument, ncclWaitSignal(1, &d, c, NULL));
+  buf_free(&elsewhere, r);
 }
 
 void suite_onesided(struct team *t) {
   struct side s = {.slot = 8192};
-  cudaStream_t none[CONF_MAX_RANKS] = {0}, stream[CONF_MAX_RANKS];
+  cudaStream_t none[CONF_MAX_RANKS], stream[CONF_MAX_RANKS];
   size_t bytes = s.slot * 2 * (size_t)t->nranks;
-  for (int i = 0; i < t->nlocal; i++)
-    if (!OK(t->first + i, ncclMemAlloc(&s.mem[i], bytes)) || !OK(t->first + i, gcclStreamCreate(&stream[i]))) return;
-  EACH(t, "ncclCommWindowRegister", ncclCommWindowRegister(t->comm[i], s.mem[i], bytes, &s.win[i], NCCL_WIN_COLL_SYMMETRIC));
+  for (int i = 0; i < t->nlocal; i++) {
+    none[i] = mem_null;
+    if (!buf_nccl(&s.mem[i], t->first + i, bytes) || !OK(t->first + i, mem_stream_create(&stream[i]))) return;
+  }
+  EACH(t, "ncclCommWindowRegister", ncclCommWindowRegister(t->comm[i], s.mem[i].at, bytes, &s.win[i], NCCL_WIN_COLL_SYMMETRIC));
   for (int i = 0; i < t->nlocal; i++)
     if (!TRUE(t->first + i, s.win[i] != NULL)) return;
   rounds(t, &s, none);
@@ -109,7 +120,7 @@ void suite_onesided(struct team *t) {
   conf_barrier(t);
   for (int i = 0; i < t->nlocal; i++) {
     OK(t->first + i, ncclCommWindowDeregister(t->comm[i], s.win[i]));
-    OK(t->first + i, ncclMemFree(s.mem[i]));
-    OK(t->first + i, gcclStreamDestroy(stream[i]));
+    OK(t->first + i, mem_stream_destroy(stream[i]));
+    buf_free(&s.mem[i], t->first + i);
   }
 }

@@ -20,7 +20,7 @@ static void lives(struct team *t) {
   for (int f = 0; f < 4; f++) {
     for (int i = 0; i < t->nlocal; i++) {
       bytes[i] = 8192 + (size_t)(t->first + i) * 4096 * (f % 2 == 0); /* sizes may differ */
-      if (!OK(t->first + i, ncclMemAlloc(&buf[i], bytes[i] + 4096))) return;
+      if (mem_rank(t->first + i), !OK(t->first + i, ncclMemAlloc(&buf[i], bytes[i] + 4096))) return;
     }
     if (!make(t, buf, bytes, win[0], flags[f])) return;
     for (int i = 0; i < t->nlocal; i++) {
@@ -69,31 +69,31 @@ static void refused(struct team *t) {
 /* Memory that is not of our allocator: all ranks get the same answer, an error that names the remedy, or, with the
  * default flags, success and no window. */
 static void foreign(struct team *t) {
-  void *buf[CONF_MAX_RANKS];
+  struct buf buf[CONF_MAX_RANKS];
   ncclWindow_t win[CONF_MAX_RANKS];
   for (int i = 0; i < t->nlocal; i++) {
-    if (posix_memalign(&buf[i], 4096, 8192)) return;
+    if (!buf_new(&buf[i], t->first + i, 8192)) return;
     win[i] = NULL;
   }
   for (int flags = 0; flags < 2; flags++) {
     team_start(t);
     ncclResult_t rc = ncclSuccess;
     for (int i = 0; i < t->nlocal; i++) {
-      conf_at(t->first + i, "ncclCommWindowRegister of malloc memory");
-      rc = ncclCommWindowRegister(t->comm[i], buf[i], 8192, &win[i], flags);
+      conf_at(t->first + i, "ncclCommWindowRegister of other memory");
+      rc = ncclCommWindowRegister(t->comm[i], buf[i].at, 8192, &win[i], flags);
       if (rc != ncclSuccess) break;
     }
     if (t->nlocal > 1) {
       ncclResult_t end = ncclGroupEnd();
       if (end != ncclSuccess) rc = end;
     }
-    conf_rc_any(t->first, rc, "ncclCommWindowRegister of malloc memory", 2, ncclInvalidArgument, flags ? ncclInvalidArgument : ncclSuccess);
+    conf_rc_any(t->first, rc, "ncclCommWindowRegister of other memory", 2, ncclInvalidArgument, flags ? ncclInvalidArgument : ncclSuccess);
     for (int i = 0; i < t->nlocal; i++) TRUE(t->first + i, win[i] == NULL);
     if (rc != ncclSuccess) TRUE(t->first, strstr(ncclGetLastError(NULL), "ncclMemAlloc") != NULL);
     conf_barrier(t);
     coll_alive(t, t->comm);
   }
-  for (int i = 0; i < t->nlocal; i++) free(buf[i]);
+  for (int i = 0; i < t->nlocal; i++) buf_free(&buf[i], t->first + i);
 }
 
 /* Windows that are left over go with their communicator, and their memory can then be freed. */
@@ -105,7 +105,7 @@ static void left_over(struct team *t) {
   if (!team_init(t, comm, NULL)) return;
   for (int i = 0; i < t->nlocal; i++) {
     bytes[i] = 4096;
-    if (!OK(t->first + i, ncclMemAlloc(&buf[i], 4096))) return;
+    if (mem_rank(t->first + i), !OK(t->first + i, ncclMemAlloc(&buf[i], 4096))) return;
   }
   memcpy(keep, t->comm, sizeof keep);
   memcpy(t->comm, comm, sizeof comm);

@@ -52,22 +52,32 @@ static void guard(unsigned char *at, size_t bytes) {
   memset(at + bytes, GUARD_PATTERN, GUARD_BYTES);
 }
 
+/* What a pointer into the host copy is for the library. */
+static void *there(const struct coll_run *r, unsigned char *p) { return r->mem ? r->mem->at + (p - r->mem->copy) : p; }
+
+static void use(struct coll_run *r, int k, const unsigned char *at, size_t bytes) {
+  r->used[k].off = (size_t)(at - GUARD_BYTES - r->mem->copy);
+  r->used[k].n = bytes + 2 * GUARD_BYTES;
+}
+
 static size_t max_size(size_t a, size_t b) { return a > b ? a : b; }
 
 void coll_prepare(const struct coll_case *c, const struct team *t, const struct pool *p, int i, struct coll_run *r) {
   int rank = t->first + i, n = t->nranks;
   size_t es = num_size(c->type), ns = coll_send_elements(c, n), nr = coll_recv_elements(c, n);
   int k = c->buf == BUF_MIXED ? rank % 3 : c->buf;
-  unsigned char *base = p->base[i][k];
+  unsigned char *base = p->base[i][k].copy;
   unsigned char *a = base + GUARD_BYTES + (size_t)c->shift_send * es;
   unsigned char *b = base + p->half + GUARD_BYTES + (size_t)c->shift_recv * es;
   memset(r, 0, sizeof *r);
+  r->mem = &p->base[i][k];
   if (c->inplace) {
     size_t room = max_size(ns, nr) * es;
     guard(a, room);
     memset(a, FRESH_PATTERN, room);
     r->room = a;
     place(c, rank, a, r);
+    use(r, 0, a, room);
   } else {
     guard(a, ns * es);
     guard(b, nr * es);
@@ -75,11 +85,17 @@ void coll_prepare(const struct coll_case *c, const struct team *t, const struct 
     memset(b, FRESH_PATTERN, nr * es);
     r->send = a;
     r->recv = b;
+    use(r, 0, a, ns * es);
+    use(r, 1, b, nr * es);
   }
   struct oracle o = oracle_of(c, n);
   if (sends(c, rank))
     for (size_t j = 0; j < ns; j++) num_store(c->type, r->send, j, oracle_input(&o, rank, j));
   r->scalar = oracle_scalar(&o, rank);
+  for (int u = 0; u < 2; u++) buf_put(r->mem, r->used[u].off, r->used[u].n);
+  memcpy(p->scalar[i].copy, &r->scalar, sizeof r->scalar);
+  buf_put(&p->scalar[i], 0, sizeof r->scalar);
+  r->scalar_at = p->scalar[i].at;
 }
 
 static int make_op(const struct coll_case *c, ncclComm_t comm, int rank, struct coll_run *r) {
@@ -87,15 +103,15 @@ static int make_op(const struct coll_case *c, ncclComm_t comm, int rank, struct 
   if (!coll_reduces(c->kind) || c->op < OP_PREMUL_HOST) return 1;
   ncclScalarResidence_t where = c->op == OP_PREMUL_HOST ? ncclScalarHostImmediate : ncclScalarDevice;
   uint64_t now = r->scalar; /* a host scalar may change once the call returned */
-  void *at = c->op == OP_PREMUL_HOST ? &now : &r->scalar;
+  void *at = c->op == OP_PREMUL_HOST ? (void *)&now : r->scalar_at ? r->scalar_at : &r->scalar;
   r->made_op = OK(rank, ncclRedOpCreatePreMulSum(&r->op, at, c->type, where, comm));
   now = 0;
   return r->made_op;
 }
 
 ncclResult_t coll_call(const struct coll_case *c, ncclComm_t comm, int n, int rank, struct coll_run *r, cudaStream_t s) {
-  const void *in = r->send;
-  void *out = r->recv;
+  const void *in = there(r, r->send);
+  void *out = there(r, r->recv);
   if (c->nulls) {
     if (!receives(c, rank)) out = NULL;
     if (!sends(c, rank)) in = NULL;
@@ -208,6 +224,7 @@ int coll_check(const struct coll_case *c, const struct team *t, int i, const str
   size_t es = num_size(c->type), ns = coll_send_elements(c, n), nr = coll_recv_elements(c, n);
   atomic_fetch_add(&W->checks, 1);
   int ok = 1;
+  for (int u = 0; u < 2 && r->mem; u++) buf_get(r->mem, r->used[u].off, r->used[u].n);
   if (c->inplace) {
     ok &= check_guard(c, rank, r->room, max_size(ns, nr) * es, "in-place");
   } else {

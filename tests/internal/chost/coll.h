@@ -4,6 +4,7 @@
 #define CONF_COLL_H
 
 #include "conf.h"
+#include "mem.h"
 #include "oracle.h"
 
 enum coll_kind {
@@ -22,7 +23,7 @@ enum coll_kind {
 extern const char *const coll_names[K_COUNT];
 static inline int coll_reduces(int kind) { return kind <= K_REDUCESCATTER; }
 
-/* Where buffers live: malloc, ncclMemAlloc without a window, a default window, a window with the symmetric flag,
+/* Where buffers live: malloc (cuMemAlloc with CUDA), ncclMemAlloc without a window, a default window, a window with the symmetric flag,
  * and MIXED: rank r uses the kind r mod 3. */
 enum buf_kind { BUF_MALLOC, BUF_ALLOC, BUF_WINDOW, BUF_SYMMETRIC, BUF_MIXED, BUF_KINDS };
 extern const char *const buf_names[BUF_KINDS];
@@ -44,7 +45,8 @@ enum { GUARD_ELEMENTS = 64, GUARD_BYTES = GUARD_ELEMENTS * 8 };
 struct pool {
   size_t half;
   int windows; /* whether windows could be made */
-  void *base[CONF_MAX_RANKS][4];
+  struct buf base[CONF_MAX_RANKS][4];
+  struct buf scalar[CONF_MAX_RANKS];
   ncclWindow_t win[CONF_MAX_RANKS][4];
   cudaStream_t stream[CONF_MAX_RANKS];
 };
@@ -53,8 +55,14 @@ void pool_free(struct pool *, struct team *, const ncclComm_t *comm);
 
 /* The state of one running case for one local rank. */
 struct coll_run {
-  unsigned char *send, *recv; /* where the call reads and writes; one inside the other when in place */
-  unsigned char *room;        /* the larger of the two when in place, else NULL */
+  /* Where the call reads and writes, one inside the other when in place; the host copies with CUDA. */
+  unsigned char *send, *recv;
+  unsigned char *room;   /* the larger of the two when in place, else NULL */
+  const struct buf *mem; /* what they are in; NULL: memory of the test's own */
+  struct {
+    size_t off, n;
+  } used[2];       /* the parts of mem with guards */
+  void *scalar_at; /* of a scalar that is read when the operation runs */
   ncclRedOp_t op;
   uint64_t scalar;
   int made_op;
@@ -75,7 +83,7 @@ int coll_run_case(struct team *, const ncclComm_t *comm, struct pool *, const st
 /* Compares the noted hashes over ranks. Every rank calls it. */
 void coll_compare_hashes(struct team *);
 
-/* A plain all-reduce of 17 int32 on malloc memory: is this communicator alive and right? comm by local index;
+/* A plain all-reduce of 17 int32 on ordinary memory: is this communicator alive and right? comm by local index;
  * ranks and size are asked from the communicator. Groups when several. */
 int coll_alive(struct team *, const ncclComm_t *comm);
 

@@ -21,7 +21,7 @@ int coll_run_case(struct team *t, const ncclComm_t *comm, struct pool *p, const 
   for (int i = 0; i < t->nlocal; i++) {
     int r = t->first + i;
     conf_at(r, "call of %s", text);
-    ncclResult_t rc = coll_call(c, comm[i], t->nranks, r, &run[i], c->stream ? p->stream[i] : NULL);
+    ncclResult_t rc = coll_call(c, comm[i], t->nranks, r, &run[i], c->stream ? p->stream[i] : mem_null);
     if (rc != ncclSuccess)
       ok = conf_fail(r, "%s: got %d (%s); last error \"%s\"", text, rc, ncclGetErrorString(rc), ncclGetLastError(NULL));
   }
@@ -30,9 +30,10 @@ int coll_run_case(struct team *t, const ncclComm_t *comm, struct pool *p, const 
     ncclResult_t rc = ncclGroupEnd();
     if (rc != ncclSuccess) ok = conf_fail(t->first, "%s: ncclGroupEnd got %d; last error \"%s\"", text, rc, ncclGetLastError(NULL));
   }
-  for (int i = 0; i < t->nlocal && c->stream; i++) {
+  for (int i = 0; i < t->nlocal; i++) {
     conf_at(t->first + i, "stream of %s", text);
-    ok &= conf_rc(t->first + i, ncclSuccess, gcclStreamSynchronize(p->stream[i]), "gcclStreamSynchronize", text, 0);
+    mem_rank(t->first + i);
+    ok &= conf_rc(t->first + i, ncclSuccess, mem_stream_sync(c->stream ? p->stream[i] : mem_null), "synchronize", text, 0);
   }
   int slot = t->next_hash++ % CONF_MAX_HASHES;
   for (int i = 0; i < t->nlocal && ok; i++) {
@@ -57,29 +58,35 @@ void coll_compare_hashes(struct team *t) {
 
 int coll_alive(struct team *t, const ncclComm_t *comm) {
   enum { N = 17 };
-  int32_t buf[CONF_MAX_RANKS][2][N];
+  struct buf buf[CONF_MAX_RANKS];
   int ok = 1, size = 0, rank = 0, calls = 0;
-  for (int i = 0; i < t->nlocal; i++) calls += comm[i] != NULL;
-  if (calls > 1) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
     if (!comm[i]) continue;
-    ok &= OK(t->first + i, ncclCommUserRank(comm[i], &rank));
-    for (int j = 0; j < N; j++) {
-      buf[i][0][j] = (rank + 1) * 1000 + j;
-      buf[i][1][j] = -1;
-    }
-    ok &= OK(t->first + i, ncclAllReduce(buf[i][0], buf[i][1], N, ncclInt32, ncclSum, comm[i], NULL));
-  }
-  if (calls > 1) ok &= OK(t->first, ncclGroupEnd());
-  for (int i = 0; i < t->nlocal && ok; i++) {
-    if (!comm[i]) continue;
-    ok &= OK(t->first + i, ncclCommCount(comm[i], &size));
+    calls++;
+    ok &= buf_new(&buf[i], t->first + i, 2 * N * sizeof(int32_t)) && OK(t->first + i, ncclCommUserRank(comm[i], &rank));
     for (int j = 0; j < N && ok; j++) {
-      int32_t want = size * (size + 1) / 2 * 1000 + size * j;
-      if (buf[i][1][j] != want)
-        ok = conf_fail(t->first + i, "ncclAllReduce int32 sum count %d on a communicator of %d: index %d: want %d, got %d", N, size, j,
-                       want, buf[i][1][j]);
+      ((int32_t *)buf[i].copy)[j] = (rank + 1) * 1000 + j;
+      ((int32_t *)buf[i].copy)[N + j] = -1;
     }
+    if (ok) buf_put(&buf[i], 0, buf[i].bytes);
+  }
+  if (calls > 1) OK(t->first, ncclGroupStart());
+  for (int i = 0; i < t->nlocal; i++)
+    if (comm[i])
+      ok &= OK(t->first + i, ncclAllReduce(buf[i].at, buf[i].at + N * sizeof(int32_t), N, ncclInt32, ncclSum, comm[i], mem_null));
+  if (calls > 1) ok &= OK(t->first, ncclGroupEnd());
+  for (int i = 0; i < t->nlocal; i++) {
+    if (!comm[i]) continue;
+    mem_rank(t->first + i);
+    ok &= OK(t->first + i, mem_stream_sync(mem_null)) && OK(t->first + i, ncclCommCount(comm[i], &size));
+    if (ok) buf_get(&buf[i], 0, buf[i].bytes);
+    for (int j = 0; j < N && ok; j++) {
+      int32_t want = size * (size + 1) / 2 * 1000 + size * j, got = ((int32_t *)buf[i].copy)[N + j];
+      if (got != want)
+        ok = conf_fail(t->first + i, "ncclAllReduce int32 sum count %d on a communicator of %d: index %d: want %d, got %d", N, size, j,
+                       want, got);
+    }
+    buf_free(&buf[i], t->first + i);
   }
   return ok;
 }

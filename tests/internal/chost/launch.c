@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "conf.h"
+#include "mem.h"
 
 static const struct conf_suite *suite;
 
@@ -16,8 +17,8 @@ static void run_team(int first, int nlocal) {
   t->nranks = W->nranks;
   t->nlocal = nlocal;
   t->first = first;
-  int ready = 1;
-  if (suite->makes_comms) ready = team_init(t, t->comm, NULL);
+  int ready = mem_start(first);
+  if (ready && suite->makes_comms) ready = team_init(t, t->comm, NULL);
   if (ready) {
     suite->fn(t);
     if (suite->makes_comms) team_destroy(t, t->comm);
@@ -94,7 +95,10 @@ static void supervise(pid_t *pid, int n, double limit) {
 }
 
 static int usage(const char *argv0, const struct conf_suite *s) {
-  fprintf(stderr, "usage: %s --ranks N --launch threads|procs|group --suite NAME [--seed S] [--limit SECONDS]\nsuites:", argv0);
+  fprintf(stderr,
+          "usage: %s --ranks N --launch threads|procs|group --suite NAME [--seed S] [--limit SECONDS] [--memory host|cuda] [--null "
+          "legacy|thread]\nsuites:",
+          argv0);
   for (; s->name; s++) fprintf(stderr, " %s", s->name);
   fprintf(stderr, "\n");
   return 2;
@@ -133,6 +137,10 @@ int conf_main(int argc, char **argv, const struct conf_suite *suites) {
       launch = LAUNCH_PROCS;
     else if (!strcmp(o, "--launch") && !strcmp(v, "group"))
       launch = LAUNCH_GROUP;
+    else if (!strcmp(o, "--memory") && (!strcmp(v, "host") || !strcmp(v, "cuda")))
+      mem_mode = !strcmp(v, "cuda") ? MEM_MODE_CUDA : MEM_MODE_HOST;
+    else if (!strcmp(o, "--null") && (!strcmp(v, "legacy") || !strcmp(v, "thread")))
+      mem_null = !strcmp(v, "thread") ? (cudaStream_t)2 : NULL;
     else
       return usage(argv[0], suites);
   }

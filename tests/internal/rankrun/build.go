@@ -97,7 +97,7 @@ func Build(name string, folders ...string) (*Program, error) {
 			}
 		}
 	}
-	args = append(args, "-o", p.Path, "-L"+lib, "-lnccl", "-lm", "-Wl,-rpath,"+lib)
+	args = append(args, "-o", p.Path, "-L"+lib, "-lnccl", "-lm", "-ldl", "-Wl,-rpath,"+lib)
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		p.Close()
 		return nil, fmt.Errorf("%s %s: %w\n%s", cc, strings.Join(args, " "), err, out)
