@@ -21,7 +21,7 @@ VERSION := 2.30.7
 # with public symbols: gcc 12 makes their weak aliases strong then.
 LTO ?= -flto=auto
 CFLAGS_FRONT := -std=gnu11 -O3 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werror -ffp-contract=off -pthread $(CFLAGS_EXTRA)
-FRONT_SRC := $(wildcard capi/front/*.c device/host/exec/*.c device/host/reduce/*.c)
+FRONT_SRC := $(wildcard capi/front/*.c device/host/exec/*.c device/host/reduce/*.c device/cuda/*.c)
 FRONT_OBJ := $(FRONT_SRC:%.c=$(OBJ)/%.o)
 C_HEADERS := $(wildcard include/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h net/*/*.h)
 GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard topo/discover/nvml/*.[ch]) go.mod go.sum

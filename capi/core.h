@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 2u
+#define GCCL_CORE_ABI 3u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -62,6 +62,14 @@ typedef struct gccl_job {
   char text[GCCL_TEXT];     /* out: what went wrong; empty on success */
 } gccl_job;
 
+/* What the core asks of the device of a communicator that is not a host one. */
+typedef struct {
+  int32_t (*hello)(struct ncclComm *, void *out, int32_t max);        /* what all ranks must know: returns its bytes, at most max */
+  int32_t (*meet)(struct ncclComm *, const void *hellos, char *text); /* areas are mapped; hellos of all ranks, one after the other */
+  void (*leave)(struct ncclComm *);                                   /* quiesced; the areas go next */
+  uint64_t (*section)(uint32_t nranks);                               /* bytes of its section in a rank's area */
+} gccl_device_api;
+
 /* What the front gives to the core. */
 typedef struct {
   uint32_t abi, size;
@@ -72,8 +80,9 @@ typedef struct {
   int32_t (*quiesce)(struct ncclComm *comm, uint64_t timeout_ns);
   /* The communicator is gone: the front recycles its slot. */
   void (*retire)(struct ncclComm *comm);
-  const char *path; /* of libgccl.so */
-  const char *simd; /* kernel sets that this CPU runs, best first, with commas */
+  const char *path;            /* of libgccl.so */
+  const gccl_device_api *cuda; /* NULL: this build has no CUDA device */
+  const char *simd;            /* kernel sets that this CPU runs, best first, with commas */
 } gccl_front_api;
 
 /* What the core offers to the front. Every function returns an ncclResult_t and writes a text of at most GCCL_TEXT

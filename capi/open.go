@@ -37,7 +37,7 @@ func gcclgo_open(front *C.gccl_front_api, out *C.gccl_core_api) C.int32_t {
 			core.engine = comm.NewEngine(comm.Options{
 				Build: buildID(),
 				Log:   logger(),
-				Front: comm.Front{Quiesce: quiesce, Retire: retire, SIMD: strings.Split(C.GoString(front.simd), ",")},
+				Front: comm.Front{Quiesce: quiesce, Retire: retire, CUDA: cuda(front), SIMD: strings.Split(C.GoString(front.simd), ",")},
 			})
 			logger().Version(fmt.Sprintf("GCCL %s (NCCL ABI %s) %s built %s", comm.Version, comm.ABIVersion(), C.GoString(front.path), revision()))
 		}

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/clique"
 	"github.com/gccl/gccl/device/host/control"
@@ -30,13 +29,13 @@ type Comm struct {
 	hellos       []*hello
 	eager, stage uint64
 	tuned        tuning
-	cliques      *plan.Cliques // who loads and stores whom, the same on all ranks; nil: all do
 
 	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
 	arena *arena.Arena
 	area  arena.Allocation
 	peers []*clique.Peer // by rank; nil for ranks of this process
 	offer bool
+	met   bool // the device has met its peers, and must leave them
 
 	ctx    context.Context // ends with abort or destroy
 	cancel context.CancelCauseFunc

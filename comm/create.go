@@ -62,6 +62,9 @@ func (c *Comm) build(s spec) error {
 	c.secret = secretFor(s.material)
 	c.eager = uint64(s.set.IntOr(param.GCCLEagerBytes, autoEagerBytes))
 	c.stage = uint64(s.set.IntOr(param.GCCLStageBytes, autoStageBytes))
+	if c.device() != nil {
+		c.eager, c.stage = 64, 4096 // nothing goes through host memory
+	}
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.e.joinTimeout(s.set))
 	defer cancel()
 	err := c.establish(ctx, s)
@@ -89,6 +92,7 @@ func (c *Comm) build(s spec) error {
 // failed gives back what creation has taken.
 func (c *Comm) failed(err error) error {
 	c.withdraw()
+	c.leaveDevice()
 	if c.group != nil {
 		c.group.Abort(err)
 		c.group = nil
@@ -111,6 +115,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	}
 	if s.join == nil { // the only member of a child
 		c.setLimits()
+		if err == nil {
+			err = c.meetDevice()
+		}
 		return err
 	}
 	wishErr := err
@@ -119,7 +126,10 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Agree: append(agreeing(s.set), c.tuningPair())}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
+	if d := c.device(); d != nil && err == nil {
+		h.Device = d.Hello(c.ctl)
+	}
 	err = wishErr
 	if err == nil && s.nranks > 1 {
 		if err = enoughFiles(); err != nil {
@@ -144,7 +154,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 			return wishErr
 		}
 		c.setLimits()
-		return nil
+		return c.meetDevice()
 	}
 	c.group = g
 	if err := c.readHellos(); err != nil {
@@ -157,6 +167,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	if err := c.meet(ctx); err != nil {
+		return err
+	}
+	if err := c.meetDevices(ctx); err != nil {
 		return err
 	}
 	c.withdraw()
@@ -196,8 +209,12 @@ func (c *Comm) prepareArea(h *hello) error {
 	}
 	c.arena = a
 	reapAreas()
-	c.ctl.SetGeometry(c.eager, c.stage)
-	size := control.AreaSize(c.nranks, c.eager, c.stage)
+	section := uint64(0)
+	if d := c.device(); d != nil {
+		section = d.Section(c.nranks)
+	}
+	c.ctl.SetGeometry(c.eager, c.stage, section)
+	size := control.AreaSize(c.nranks, c.eager, c.stage, section)
 	if c.area, err = a.Alloc(size); err != nil {
 		return err
 	}

@@ -41,8 +41,22 @@ type Front struct {
 	Quiesce func(c control.Comm, timeout time.Duration) xerr.Code
 	// Retire says that the structure is no longer used by the core. idle: nor by an operation; otherwise it must stay as it is.
 	Retire func(c control.Comm, idle bool)
+	// CUDA is the device of CUDA communicators; nil where the build has none.
+	CUDA *Device
 	// SIMD names the sets of reduction kernels that this CPU runs; none: only "c".
 	SIMD []string
+}
+
+// Device is what a device other than the host does when a communicator is made and ends.
+type Device struct {
+	// Section is how many bytes of each rank's area the device shares between ranks.
+	Section func(nranks int) uint64
+	// Hello is what all ranks must know of this rank's device.
+	Hello func(c control.Comm) []byte
+	// Meet is called with the hellos of all ranks, in order, when their areas are mapped.
+	Meet func(c control.Comm, hellos [][]byte) error
+	// Leave is called before the areas go, when nothing of the communicator is in flight.
+	Leave func(c control.Comm)
 }
 
 // Engine is what the communicators of a process share. Use New once per process; tests may make several.

@@ -21,6 +21,7 @@ type hello struct {
 	AreaSize   uint64
 	HostID     string // the user's NCCL_HOSTID; empty if unset
 	NoShare    bool   // NCCL_SHM_DISABLE=1
+	Device     []byte // what the device says of itself; nothing in host mode
 	CPUs       string // where the process may run: ownCPUs
 	// Trouble is what keeps this rank from taking part; all ranks fail with it.
 	Trouble     string
@@ -30,7 +31,7 @@ type hello struct {
 
 type pair struct{ Name, Value string }
 
-const helloFormat = 1
+const helloFormat = 2
 
 // Limits of what a peer may say (guesses, far above real values).
 const (
@@ -53,6 +54,7 @@ func (h *hello) encode() []byte {
 	}
 	b = append(b, no)
 	b = appendText(b, h.CPUs)
+	b = appendText(b, string(h.Device))
 	b = appendText(b, h.Trouble)
 	b = append(b, byte(h.TroubleCode))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h.Agree)))
@@ -129,6 +131,9 @@ func decodeHello(b []byte) (*hello, error) {
 	h.HostID = r.text()
 	h.NoShare = r.u8() != 0
 	h.CPUs = r.text()
+	if d := r.text(); d != "" {
+		h.Device = []byte(d)
+	}
 	h.Trouble, h.TroubleCode = r.text(), xerr.Code(r.u8())
 	n := r.u32()
 	if n > maxHelloPairs {

@@ -141,6 +141,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 	}
 	if idle {
 		c.dropWindows()
+		c.leaveDevice()
 		for r := range c.peers {
 			if r != c.rank {
 				c.ctl.MarkLeft(r)

@@ -11,17 +11,36 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 )
 
-// deviceCuda is gcclDeviceCuda of gccl.h.
-const deviceCuda = 2
+// gcclDeviceKind_t of gccl.h. The front decides what automatic is before it asks for a communicator.
+const (
+	deviceHost = 1
+	deviceCuda = 2
+)
+
+// device is what the communicator's ranks work on besides the host; nil in host mode.
+func (c *Comm) device() *Device {
+	if c.cfg.DeviceKind == deviceCuda {
+		return c.e.front.CUDA
+	}
+	return nil
+}
+
+// deviceName is the device kind for people.
+func (c *Comm) deviceName() string {
+	if c.cfg.DeviceKind == deviceCuda {
+		return "cuda"
+	}
+	return "host"
+}
 
 // possible says what of the settings this build or this machine cannot do. The answer is told to all ranks.
 func (c *Comm) possible() error {
 	const op = "communicator init"
-	if c.set.Str(param.GCCLDevice) == "cuda" {
+	if c.cfg.DeviceKind != deviceHost && c.e.front.CUDA == nil && c.set.Str(param.GCCLDevice) == "cuda" {
 		return xerr.New(xerr.InvalidUsage, op, "%s: this build has no CUDA device", c.set.Describe(param.GCCLDevice)).
 			WithHint("set GCCL_DEVICE to host or auto")
 	}
-	if c.cfg.DeviceKind == deviceCuda {
+	if c.cfg.DeviceKind == deviceCuda && c.e.front.CUDA == nil {
 		return xerr.New(xerr.InvalidUsage, op, "the communicator asks for gcclDeviceCuda: this build has no CUDA device").
 			WithHint("use gcclDeviceHost or gcclDeviceAuto")
 	}

@@ -146,7 +146,7 @@ ncclResult_t gccl_collective(unsigned coll, const void *send, void *recv, size_t
   op.entered_ns = sample_start(c);
   counted(c, count * gccl_dtype_size((int)type));
   if (c->nranks == 1) return alone(&op, stream, call);
-  if ((rc = find_plan(&op, call)) != ncclSuccess) return rc;
+  if (!c->cuda && (rc = find_plan(&op, call)) != ncclSuccess) return rc; /* a GPU's leader needs no plan */
   return gccl_submit(&op, stream, call);
 }
 

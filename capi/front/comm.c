@@ -5,9 +5,11 @@
 #include "front.h"
 
 /* A fresh handle for a job that makes a communicator. */
-static ncclResult_t fresh(gccl_job *j, const ncclConfig_t *config, struct ncclComm *parent, const char *call) {
+static ncclResult_t fresh(gccl_job *j, const ncclConfig_t *config, struct ncclComm *parent, int device, const char *call) {
   ncclResult_t rc = gccl_config_read(&j->config, config, call);
   if (rc != ncclSuccess) return rc;
+  if (parent) j->config.device_kind = parent->cuda ? gcclDeviceCuda : gcclDeviceHost;
+  if ((rc = gccl_device_choose(&j->config.device_kind, call)) != ncclSuccess) return rc;
   char text[GCCL_TEXT] = "";
   rc = (ncclResult_t)gccl_core.config_resolve(&j->config, parent, text);
   if (rc != ncclSuccess) return gccl_fail(rc, "%s: %s", call, text);
@@ -16,11 +18,17 @@ static ncclResult_t fresh(gccl_job *j, const ncclConfig_t *config, struct ncclCo
   j->comm->blocking = j->config.blocking != 0;
   const void *simd = gccl_reduce_named(j->config.simd);
   if (simd) j->comm->simd = simd; /* a set that is not there: the core refuses it on all ranks */
+  if (j->config.device_kind == gcclDeviceCuda && (rc = gccl_device_attach(j->comm, parent, device, call)) != ncclSuccess) {
+    gccl_handle_retire(j->comm);
+    j->comm = NULL;
+    return rc;
+  }
   j->parent = parent;
   return ncclSuccess;
 }
 
-static ncclResult_t init(ncclComm_t *out, int nranks, const ncclUniqueId *ids, int nids, int rank, const ncclConfig_t *config,
+/* device: -1 for that of the calling thread. */
+static ncclResult_t init(ncclComm_t *out, int nranks, const ncclUniqueId *ids, int nids, int rank, const ncclConfig_t *config, int device,
                          const char *call) {
   ncclResult_t rc = gccl_core_open(call);
   if (rc != ncclSuccess) return rc;
@@ -40,7 +48,7 @@ static ncclResult_t init(ncclComm_t *out, int nranks, const ncclUniqueId *ids, i
   if (!copy) return gccl_fail(ncclSystemError, "%s: rank %d: out of memory", call, rank);
   memcpy(copy, ids, (size_t)nids * sizeof *ids);
   j.ids = copy;
-  if ((rc = fresh(&j, config, NULL, call)) != ncclSuccess) {
+  if ((rc = fresh(&j, config, NULL, device, call)) != ncclSuccess) {
     free(copy);
     return rc;
   }
@@ -70,16 +78,16 @@ GCCL_API(ncclResult_t, ncclCommGetUniqueId, ncclComm_t comm, ncclUniqueId *uniqu
 }
 
 GCCL_API(ncclResult_t, ncclCommInitRank, ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank) {
-  return gccl_group_note(init(comm, nranks, &commId, 1, rank, NULL, "ncclCommInitRank"));
+  return gccl_group_note(init(comm, nranks, &commId, 1, rank, NULL, -1, "ncclCommInitRank"));
 }
 
 GCCL_API(ncclResult_t, ncclCommInitRankConfig, ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config) {
-  return gccl_group_note(init(comm, nranks, &commId, 1, rank, config, "ncclCommInitRankConfig"));
+  return gccl_group_note(init(comm, nranks, &commId, 1, rank, config, -1, "ncclCommInitRankConfig"));
 }
 
 GCCL_API(ncclResult_t, ncclCommInitRankScalable, ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
          ncclConfig_t *config) {
-  return gccl_group_note(init(newcomm, nranks, commIds, nId, myrank, config, "ncclCommInitRankScalable"));
+  return gccl_group_note(init(newcomm, nranks, commIds, nId, myrank, config, -1, "ncclCommInitRankScalable"));
 }
 
 static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist) {
@@ -95,8 +103,8 @@ static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist) {
   for (int i = 0; i < ndev && rc == ncclSuccess; i++) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
-    rc = gccl_group_note(init(&comm[i], ndev, &id, 1, i, &config, call));
-    if (rc == ncclSuccess) comm[i]->device = devlist ? devlist[i] : 0;
+    rc = gccl_group_note(init(&comm[i], ndev, &id, 1, i, &config, devlist ? devlist[i] : GCCL_DEVICE_IN_TURN - i, call));
+    if (rc == ncclSuccess && !comm[i]->cuda) comm[i]->device = devlist ? devlist[i] : 0;
   }
   ncclResult_t ended = pncclGroupEnd();
   return rc != ncclSuccess ? rc : ended;
@@ -120,7 +128,7 @@ static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *newco
   j.color = color;
   j.key = key;
   j.parent = comm;
-  if (color != NCCL_SPLIT_NOCOLOR && (rc = fresh(&j, config, comm, call)) != ncclSuccess) return rc;
+  if (color != NCCL_SPLIT_NOCOLOR && (rc = fresh(&j, config, comm, -1, call)) != ncclSuccess) return rc;
   j.out = (void **)newcomm;
   return gccl_submit_job(&j, call);
 }
@@ -160,7 +168,7 @@ static ncclResult_t shrink(ncclComm_t comm, int *exclude, int n, ncclComm_t *new
     if (i == 0 || exclude[i] != exclude[i - 1]) copy[m++] = exclude[i];
   j.exclude = copy;
   j.nexclude = m;
-  if ((rc = fresh(&j, config, comm, call)) != ncclSuccess) {
+  if ((rc = fresh(&j, config, comm, -1, call)) != ncclSuccess) {
     free(copy);
     return rc;
   }
@@ -199,7 +207,7 @@ static ncclResult_t grow(ncclComm_t comm, int nranks, const ncclUniqueId *id, in
     j.ids = copy;
     j.nids = 1;
   }
-  if ((rc = fresh(&j, config, comm, call)) != ncclSuccess) {
+  if ((rc = fresh(&j, config, comm, -1, call)) != ncclSuccess) {
     free((void *)j.ids);
     return rc;
   }

@@ -66,8 +66,9 @@ static gccl_front_api front = {
     .abi = GCCL_CORE_ABI,
     .size = sizeof(gccl_front_api),
     .done = gccl_job_done,
-    .quiesce = gccl_order_quiesce,
+    .quiesce = gccl_quiesce,
     .retire = gccl_handle_retire,
+    .cuda = &gccl_cuda_device_api,
 };
 
 ncclResult_t gccl_core_open(const char *call) {
@@ -137,10 +138,13 @@ void ncclResetDebugInitInternal(void) { pncclResetDebugInit(); }
 GCCL_OWN_API const char *gcclLibraryPath(void) { return gccl_library_path(); }
 
 GCCL_OWN_API ncclResult_t gcclSetDeviceKind(gcclDeviceKind_t kind) {
-  if (kind == gcclDeviceCuda)
-    return gccl_fail(ncclInvalidUsage, "gcclSetDeviceKind: this build has no CUDA device; use gcclDeviceHost or gcclDeviceAuto");
-  if (kind != gcclDeviceAuto && kind != gcclDeviceHost)
+  if (kind != gcclDeviceAuto && kind != gcclDeviceHost && kind != gcclDeviceCuda)
     return gccl_fail(ncclInvalidArgument, "gcclSetDeviceKind: unknown device kind %d", (int)kind);
+  if (kind == gcclDeviceCuda) {
+    int32_t can = kind;
+    ncclResult_t rc = gccl_core_open("gcclSetDeviceKind");
+    if (rc != ncclSuccess || (rc = gccl_device_choose(&can, "gcclSetDeviceKind")) != ncclSuccess) return rc;
+  }
   gccl_thread *t = gccl_thread_get();
   if (!t) return gccl_fail(ncclSystemError, "gcclSetDeviceKind: out of memory");
   t->device_kind = kind;

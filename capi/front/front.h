@@ -79,6 +79,18 @@ ncclResult_t gccl_comm_check(const struct ncclComm *comm, const char *call);
 ncclResult_t gccl_comm_check_made(const struct ncclComm *comm, const char *call);
 ncclResult_t gccl_handle_check(const struct ncclComm *comm, const char *call);
 
+/* --- cuda.c --- */
+/* Turns gcclDeviceAuto into what the settings and this machine say; a kind that cannot be had is an error. */
+ncclResult_t gccl_device_choose(int32_t *kind, const char *call);
+/* Makes the device's state of a fresh communicator, on its parent's device if it has a parent. device: -1 for that of the calling
+ * thread; GCCL_DEVICE_IN_TURN - i for the i-th in turn, so that ranks share devices when there are more ranks. */
+enum { GCCL_DEVICE_IN_TURN = -2 };
+ncclResult_t gccl_device_attach(struct ncclComm *comm, const struct ncclComm *parent, int device, const char *call);
+ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
+ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call);
+extern const gccl_device_api gccl_cuda_device_api;
+int32_t gccl_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
+
 /* --- config.c --- */
 ncclResult_t gccl_config_read(gccl_config *out, const ncclConfig_t *in, const char *call);
 
@@ -119,6 +131,8 @@ int gccl_job_blocking(const gccl_job *);
 /* --- launch.c --- */
 /* The text of an operation that ended with rc; returns rc. */
 ncclResult_t gccl_operation_failed(const struct ncclComm *comm, int rc, const char *call);
+/* A message to the rank itself outside a group. */
+ncclResult_t gccl_lonely_message(const struct ncclComm *comm, const char *call);
 ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
 ncclResult_t gccl_launch_group(gccl_group *g, const char *call);
 void gccl_task_run(gccl_task *); /* runs and frees */

@@ -19,8 +19,8 @@ ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call) {
   gccl_thread *t = gccl_thread_self;
   if (!t || t->depth == 0) return gccl_launch_one(op, stream, call);
   gccl_group *g = &t->group;
-  gccl_stream *s;
-  ncclResult_t rc = gccl_stream_find(stream, &s, call);
+  gccl_stream *s = (gccl_stream *)stream;
+  ncclResult_t rc = op->comm->cuda ? ncclSuccess : gccl_stream_find(stream, &s, call);
   if (rc != ncclSuccess) return rc;
   int cap = g->capops; /* g->stream may be larger, when memory for g->op ran out */
   if (grow((void **)&g->stream, &cap, g->nops, sizeof *g->stream) || grow((void **)&g->op, &g->capops, g->nops, sizeof *g->op))

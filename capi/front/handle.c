@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../../device/cuda/cuda.h"
 #include "front.h"
 
 enum { PAGE = 4096, SLOT = GCCL_HANDLE_SLOT, SLOTS = GCCL_HANDLE_SLOTS, QUARANTINE = 64 };
@@ -58,6 +59,8 @@ void gccl_handle_retire(struct ncclComm *c) {
   if (c->worker) gccl_stream_free(c->worker);
   gccl_registrations_drop(c);
   free(c->exec);
+  gccl_cuda_comm_unref(c->cuda);
+  c->cuda = NULL;
   /* Give the pages back but keep the head, which says that this was a communicator. */
   madvise((char *)c + PAGE, SLOT - PAGE, MADV_DONTNEED);
   c->worker = c->exec = NULL;

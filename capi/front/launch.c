@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "front.h"
@@ -117,16 +118,20 @@ static ncclResult_t effective(struct ncclComm *c, cudaStream_t stream, gccl_stre
   return ncclSuccess;
 }
 
+ncclResult_t gccl_lonely_message(const struct ncclComm *c, const char *call) {
+  return gccl_fail(ncclInvalidUsage,
+                   "%s: rank %d sends to or receives from itself outside a group: put ncclSend and ncclRecv into one "
+                   "ncclGroupStart/ncclGroupEnd",
+                   call, c->rank);
+}
+
 ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call) {
   struct ncclComm *c = op->comm;
   gccl_stream *s;
+  if (c->cuda) return gccl_device_launch_one(op, stream, call);
   ncclResult_t rc = effective(c, stream, &s, call);
   if (rc != ncclSuccess) return rc;
-  if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank)
-    return gccl_fail(ncclInvalidUsage,
-                     "%s: rank %d sends to or receives from itself outside a group: put ncclSend and ncclRecv into one "
-                     "ncclGroupStart/ncclGroupEnd",
-                     call, c->rank);
+  if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank) return gccl_lonely_message(c, call);
   if (!s) {
     int r = gccl_drive_one(op, gccl_order_take(c));
     return r ? gccl_operation_failed(c, r, call) : ncclSuccess;
@@ -320,10 +325,9 @@ static ncclResult_t run_here(gccl_task *t, const char *call) {
   return rc;
 }
 
-ncclResult_t gccl_launch_group(gccl_group *g, const char *call) {
+static ncclResult_t launch_host(gccl_group *g, const char *call) {
   sorted s = {0};
-  ncclResult_t rc = ncclSuccess;
-  if (!finish_self_messages(g->op, g->nops, call, &rc)) return rc;
+  ncclResult_t rc;
   if ((rc = sort(&s, g, call)) == ncclSuccess) {
     merge_launches(&s, g);
     gccl_task *mine = NULL;
@@ -348,4 +352,33 @@ ncclResult_t gccl_launch_group(gccl_group *g, const char *call) {
   }
   sorted_free(&s);
   return rc;
+}
+
+/* Moves the operations of CUDA communicators behind the others, each in the order of the calls; returns how many others there are. */
+static int separate(gccl_group *g, int *ncuda) {
+  int host = 0;
+  for (int i = 0; i < g->nops; i++) *ncuda += g->op[i].comm->cuda != NULL;
+  if (*ncuda == 0) return g->nops;
+  if (*ncuda == g->nops) return 0;
+  for (int i = 0; i < g->nops; i++) { /* insertion: mixed groups are rare and small */
+    if (g->op[i].comm->cuda) continue;
+    gccl_op op = g->op[i];
+    cudaStream_t s = g->stream[i];
+    memmove(&g->op[host + 1], &g->op[host], (size_t)(i - host) * sizeof op);
+    memmove(&g->stream[host + 1], &g->stream[host], (size_t)(i - host) * sizeof s);
+    g->op[host] = op;
+    g->stream[host++] = s;
+  }
+  return host;
+}
+
+ncclResult_t gccl_launch_group(gccl_group *g, const char *call) {
+  ncclResult_t rc = ncclSuccess;
+  if (!finish_self_messages(g->op, g->nops, call, &rc)) return rc;
+  int ncuda = 0, host = separate(g, &ncuda);
+  /* Work on GPUs goes on by itself once it is launched. */
+  if (ncuda) rc = gccl_device_launch_group(g->op + host, g->stream + host, ncuda, call);
+  if (host == 0 || (rc != ncclSuccess && rc != ncclInProgress)) return rc;
+  g->nops = host;
+  return launch_host(g, call);
 }

@@ -139,6 +139,7 @@ struct ncclComm {
   /* Tells the log, at warning level, what the executor has to say (late operations). The front's; NULL says nothing. */
   void (*report)(const struct ncclComm *, const char *text);
   void *exec;         /* the front's executor state of this communicator */
+  void *cuda;         /* its state on the CUDA device; NULL in host mode */
   uint64_t p2p_owner; /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
 

@@ -103,17 +103,20 @@ typedef struct {
   uint64_t out, out_bytes;     /* the computed piece of a round */
   uint64_t p2p, p2p_bytes;     /* two halves of scratch for messages whose buffers cannot be reached, one message at a time */
   uint64_t signals; /* nranks × 64: one-sided signal words towards this rank (ncclPutSignal), word of peer q at q × 64, written by q */
+  uint64_t device, device_bytes; /* what ranks of another device kind share; nothing in host mode */
   uint64_t size;
 } gccl_geometry;
 
 static inline uint64_t gccl_align(uint64_t v, uint64_t a) { return (v + a - 1) / a * a; }
 
-static inline void gccl_geometry_init(gccl_geometry *g, uint32_t nranks, uint64_t eager_bytes, uint64_t stage_bytes) {
+static inline void gccl_geometry_init(gccl_geometry *g, uint32_t nranks, uint64_t eager_bytes, uint64_t stage_bytes,
+                                      uint64_t device_bytes) {
   uint64_t at = sizeof(gccl_area);
   g->eager_bytes = gccl_align(eager_bytes, GCCL_LINE);
   g->stage_bytes = gccl_align(stage_bytes, 4096);
   g->out_bytes = g->stage_bytes;
   g->p2p_bytes = g->stage_bytes;
+  g->device_bytes = gccl_align(device_bytes, 4096);
   g->records = at, at += GCCL_RECORDS * sizeof(gccl_record);
   g->calls = at, at += GCCL_RECORDS * sizeof(gccl_call);
   g->send_posts = at, at += (uint64_t)nranks * sizeof(gccl_post);
@@ -121,6 +124,7 @@ static inline void gccl_geometry_init(gccl_geometry *g, uint32_t nranks, uint64_
   g->edges = at, at += GCCL_MAX_EDGES * sizeof(gccl_edge_words);
   g->signals = at, at += (uint64_t)nranks * GCCL_LINE;
   at = gccl_align(at, 4096);
+  g->device = at, at += g->device_bytes;
   g->eager = at, at += GCCL_RECORDS * g->eager_bytes;
   at = gccl_align(at, 4096);
   g->stage = at, at += g->stage_bytes;

@@ -18,6 +18,7 @@ const (
 	GCCLCheck
 	GCCLSimd
 	GCCLPortRange
+	GCCLCudaLibrary
 
 	// Logs and files.
 	NCCLDebug

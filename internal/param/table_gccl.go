@@ -9,7 +9,7 @@ var gcclDefs = []Def{
 	{ID: GCCLInitTimeout, Name: "GCCL_INIT_TIMEOUT", Type: TypeDuration, Default: "30m", Min: int64(time.Millisecond), Max: math.MaxInt64, Unit: "s", Subsys: "init", Strict: true,
 		Text: "How long communicator creation waits for all ranks before it ends with an error that names the missing ones."},
 	{ID: GCCLDevice, Name: "GCCL_DEVICE", Type: TypeEnum, Default: "auto", Values: []string{"auto", "host", "cuda"}, Subsys: "init", Agree: true, Strict: true,
-		Text: "Where collectives run: host is ordinary memory and CPUs, cuda is GPUs. This build has no CUDA device: auto is host, and cuda is an error at communicator creation."},
+		Text: "Where collectives run: host is ordinary memory and CPUs, cuda is GPUs. auto is cuda where a driver with at least one device can be loaded and the build has kernels, otherwise host. gcclSetDeviceKind comes before it."},
 	{ID: GCCLDeterministic, Name: "GCCL_DETERMINISTIC", Type: TypeBool, Default: "0", Subsys: "coll", Agree: true, Strict: true,
 		Text: "1 pins the order in which contributions are added to that of the ranks, so that results have the same bits whatever the size of the message: reductions use the methods eager and direct only. An error with an NCCL_ALGO that asks for another method of a reduction."},
 	{ID: GCCLSpinUs, Name: "GCCL_SPIN_US", Type: TypeInt, Default: "auto", Min: 0, Max: 1_000_000, Unit: "us", Subsys: "wait", Strict: true,
@@ -30,4 +30,6 @@ var gcclDefs = []Def{
 		Text: "Instruction set of the host reductions; one that the CPU lacks is an error at communicator creation. Results have the same bits with all of them."},
 	{ID: GCCLPortRange, Name: "GCCL_PORT_RANGE", Type: TypeRange, Default: "", Min: 1, Max: 65535, Subsys: "bootstrap", Strict: true,
 		Text: "TCP ports that listening sockets may use, as lo-hi, for hosts behind a firewall. Unset: any free port."},
+	{ID: GCCLCudaLibrary, Name: "GCCL_CUDA_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
+		Text: "Path of the CUDA driver library to load in place of libcuda.so.1: for tests with a stand-in, which brings its own kernels."},
 }

@@ -53,11 +53,13 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->late_ns = id->late_ns;
 }
 
-void gccl_ctl_geometry(ncclComm_s *c, uint64_t eager, uint64_t stage) { gccl_geometry_init(&c->geo, (uint32_t)c->nranks, eager, stage); }
+void gccl_ctl_geometry(ncclComm_s *c, uint64_t eager, uint64_t stage, uint64_t device) {
+  gccl_geometry_init(&c->geo, (uint32_t)c->nranks, eager, stage, device);
+}
 
-uint64_t gccl_ctl_area_size(uint32_t nranks, uint64_t eager, uint64_t stage) {
+uint64_t gccl_ctl_area_size(uint32_t nranks, uint64_t eager, uint64_t stage, uint64_t device) {
   gccl_geometry g;
-  gccl_geometry_init(&g, nranks, eager, stage);
+  gccl_geometry_init(&g, nranks, eager, stage, device);
   return g.size;
 }
 

@@ -96,13 +96,13 @@ func (c Comm) AllocArrays(nranks int) error {
 }
 
 // AreaSize is how many bytes a rank's area takes.
-func AreaSize(nranks int, eager, stage uint64) uint64 {
-	return uint64(C.gccl_ctl_area_size(C.uint32_t(nranks), C.uint64_t(eager), C.uint64_t(stage)))
+func AreaSize(nranks int, eager, stage, device uint64) uint64 {
+	return uint64(C.gccl_ctl_area_size(C.uint32_t(nranks), C.uint64_t(eager), C.uint64_t(stage), C.uint64_t(device)))
 }
 
 // SetGeometry fixes the offsets inside areas. Preconditions: SetIdentity.
-func (c Comm) SetGeometry(eager, stage uint64) {
-	C.gccl_ctl_geometry(c.p, C.uint64_t(eager), C.uint64_t(stage))
+func (c Comm) SetGeometry(eager, stage, device uint64) {
+	C.gccl_ctl_geometry(c.p, C.uint64_t(eager), C.uint64_t(stage), C.uint64_t(device))
 }
 
 // Scratch returns offset and size of the part of an area that holds nothing between operations.

@@ -17,8 +17,8 @@ typedef struct {
 ncclComm_s *gccl_ctl_new(void);
 int gccl_ctl_arrays(ncclComm_s *, int32_t nranks);
 void gccl_ctl_identity_set(ncclComm_s *, const gccl_ctl_identity *);
-void gccl_ctl_geometry(ncclComm_s *, uint64_t eager, uint64_t stage);
-uint64_t gccl_ctl_area_size(uint32_t nranks, uint64_t eager, uint64_t stage);
+void gccl_ctl_geometry(ncclComm_s *, uint64_t eager, uint64_t stage, uint64_t device);
+uint64_t gccl_ctl_area_size(uint32_t nranks, uint64_t eager, uint64_t stage, uint64_t device);
 void gccl_ctl_peer(ncclComm_s *, int32_t rank, uintptr_t area, uintptr_t arena, int same);
 void gccl_ctl_self(ncclComm_s *, uintptr_t area, uintptr_t arena, uint64_t arena_size);
 void gccl_ctl_area_init(ncclComm_s *);

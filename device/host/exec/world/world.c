@@ -30,7 +30,7 @@ gccl_world *gccl_world_new(int n, uint64_t eager, uint64_t stage, uint64_t arena
   gccl_world *w = calloc(1, sizeof *w);
   gccl_geometry g;
   gccl_wait_init();
-  gccl_geometry_init(&g, (uint32_t)n, eager, stage);
+  gccl_geometry_init(&g, (uint32_t)n, eager, stage, 0);
   size_t m = (size_t)n;
   w->n = n;
   w->comm = calloc(m, sizeof *w->comm);

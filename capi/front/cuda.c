@@ -1,0 +1,114 @@
+/* CUDA communicators: which device a communicator gets, what the core asks of the device, and launches. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../device/cuda/cuda.h"
+#include "../../device/cuda/image.h"
+#include "front.h"
+
+/* The text of a setting; empty if it cannot be had. */
+static void setting(const char *name, char *out, int max) {
+  char text[GCCL_TEXT] = "";
+  int32_t index, length = 0;
+  out[0] = 0;
+  if (gccl_core.param_find(name, &index, text) != ncclSuccess) return;
+  if (gccl_core.param_get(index, NULL, NULL, out, max, &length, text) != ncclSuccess) out[0] = 0;
+}
+
+ncclResult_t gccl_device_choose(int32_t *kind, const char *call) {
+  char wish[16], library[256];
+  const char *why = "", *origin = "gcclSetDeviceKind asks for gcclDeviceCuda";
+  if (*kind == gcclDeviceAuto) {
+    setting("GCCL_DEVICE", wish, sizeof wish);
+    if (!strcmp(wish, "host")) *kind = gcclDeviceHost;
+    if (!strcmp(wish, "cuda")) *kind = gcclDeviceCuda, origin = "GCCL_DEVICE is cuda";
+  }
+  if (*kind == gcclDeviceHost) return ncclSuccess;
+  setting("GCCL_CUDA_LIBRARY", library, sizeof library);
+  gccl_cuda_standin |= library[0] != 0;
+  if (!gccl_cuda_image()) why = "this build has no kernels: it was made without nvcc (make cuda-toolchain fetches it)";
+  if (gccl_cuda_image() && gccl_cuda_open(library, &why)) {
+    *kind = gcclDeviceCuda;
+    return ncclSuccess;
+  }
+  if (*kind == gcclDeviceCuda)
+    return gccl_fail(ncclInvalidUsage, "%s: %s, but %s; for ordinary memory set GCCL_DEVICE=host", call, origin, why);
+  *kind = gcclDeviceHost;
+  return ncclSuccess;
+}
+
+ncclResult_t gccl_device_attach(struct ncclComm *c, const struct ncclComm *parent, int device, const char *call) {
+  char text[GCCL_TEXT] = "";
+  if (device <= GCCL_DEVICE_IN_TURN) device = (GCCL_DEVICE_IN_TURN - device) % gccl_cuda_devices();
+  c->cuda = gccl_cuda_comm_new(c, parent ? gccl_cuda_of(parent) : NULL, device, text, sizeof text);
+  return c->cuda ? ncclSuccess : gccl_fail(ncclUnhandledCudaError, "%s: %s", call, text);
+}
+
+/* --- for the core --- */
+
+static int32_t hello(struct ncclComm *c, void *out, int32_t max) {
+  if ((size_t)max < sizeof(gccl_cuda_hello)) return 0;
+  gccl_cuda_comm_hello(c->cuda, out);
+  return sizeof(gccl_cuda_hello);
+}
+
+static int32_t meet(struct ncclComm *c, const void *all, char *text) { return gccl_cuda_comm_meet(c->cuda, all, text, GCCL_TEXT); }
+
+static void leave(struct ncclComm *c) {
+  if (c->cuda) gccl_cuda_comm_leave(c->cuda);
+}
+
+const gccl_device_api gccl_cuda_device_api = {hello, meet, leave, gccl_cuda_section_bytes};
+
+int32_t gccl_quiesce(struct ncclComm *c, uint64_t timeout_ns) {
+  return c->cuda ? gccl_cuda_quiesce(c, timeout_ns) : gccl_order_quiesce(c, timeout_ns);
+}
+
+/* --- launches --- */
+
+static ncclResult_t result(gccl_cuda_batch *b, int n, int r, const char *call) {
+  const struct ncclComm *c = b[0].comm;
+  if (r == 0) return ncclSuccess;
+  for (int i = 0; i < n; i++)
+    if (b[i].rc) c = b[i].comm;
+  return gccl_operation_failed(c, r, call);
+}
+
+ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call) {
+  struct ncclComm *c = op->comm;
+  CUstream s = (CUstream)stream;
+  if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank) return gccl_lonely_message(c, call);
+  gccl_cuda_batch b = {.comm = c, .ops = op, .streams = &s, .nops = 1, .ticket = gccl_order_take(c)};
+  return result(&b, 1, gccl_cuda_drive(&b, 1), call);
+}
+
+ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call) {
+  /* Sorted by communicator, in order of first use; the operations of each in the order of the calls. */
+  gccl_cuda_batch *b = calloc((size_t)n, sizeof *b);
+  gccl_op *sorted = malloc((size_t)n * sizeof *sorted);
+  CUstream *at = malloc((size_t)n * sizeof *at);
+  ncclResult_t rc = ncclSuccess;
+  int nb = 0, placed = 0;
+  if (!b || !sorted || !at) {
+    rc = gccl_fail(ncclSystemError, "%s: out of memory for a group of %d operations", call, n);
+  } else {
+    for (int i = 0; i < n; i++) {
+      int k = 0;
+      while (k < nb && b[k].comm != ops[i].comm) k++;
+      if (k < nb) continue;
+      b[nb++] = (gccl_cuda_batch){.comm = ops[i].comm, .ops = sorted + placed, .streams = at + placed};
+      for (int j = i; j < n; j++)
+        if (ops[j].comm == ops[i].comm) {
+          sorted[placed] = ops[j];
+          at[placed++] = (CUstream)streams[j];
+          b[k].nops++;
+        }
+    }
+    for (int k = 0; k < nb; k++) b[k].ticket = gccl_order_take(b[k].comm);
+    rc = result(b, nb, gccl_cuda_drive(b, nb), call);
+  }
+  free(b);
+  free(sorted);
+  free(at);
+  return rc;
+}

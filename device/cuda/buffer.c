@@ -1,0 +1,140 @@
+/* Buffers: what the driver knows about a pointer, and how an executor in another process reaches it.
+ *
+ * A buffer's identity is the driver's BUFFER_ID, asked at every call (0.12 µs): addresses are used again after a free, and a mapping
+ * kept by address would silently be another buffer's. An executor maps a peer's allocation once by legacy IPC and keeps it
+ * until the peer shows another allocation at that place, or the communicator goes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda.h"
+
+typedef struct {
+  unsigned type;
+  int ordinal;
+  uint64_t id;
+  CUdeviceptr base;
+  size_t size;
+  unsigned ipc;
+} facts;
+
+/* The driver answers for pointers that it does not know with zeros. */
+static CUresult ask(const void *ptr, facts *f) {
+  static int what[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                       CU_POINTER_ATTRIBUTE_BUFFER_ID,   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                       CU_POINTER_ATTRIBUTE_RANGE_SIZE,  CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+  void *to[] = {&f->type, &f->ordinal, &f->id, &f->base, &f->size, &f->ipc};
+  memset(f, 0, sizeof *f);
+  return gccl_cu.PointerGetAttributes(sizeof what / sizeof *what, what, to, (CUdeviceptr)(uintptr_t)ptr);
+}
+
+/* --- the owner's side --- */
+
+/* Handles of allocations that have been exported, by id. */
+enum { EXPORTS = 256 };
+static struct {
+  uint64_t id;
+  CUipcMemHandle handle;
+} exports[EXPORTS];
+static pthread_mutex_t exports_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult export_handle(const facts *f, char out[64]) {
+  CUresult e = CUDA_SUCCESS;
+  pthread_mutex_lock(&exports_lock);
+  unsigned at = (unsigned)(f->id % EXPORTS);
+  if (exports[at].id != f->id) {
+    e = gccl_cu.IpcGetMemHandle(&exports[at].handle, f->base);
+    exports[at].id = e ? 0 : f->id;
+  }
+  memcpy(out, &exports[at].handle, 64);
+  pthread_mutex_unlock(&exports_lock);
+  return e;
+}
+
+int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, uint64_t bytes, int local, gccl_cuda_ref *out, const char *what) {
+  struct ncclComm *c = d->comm;
+  facts f;
+  CUresult e = ask(ptr, &f);
+  if (e) return gccl_cuda_failed(c, e, "cuPointerGetAttributes");
+  if (f.type == 0 && f.id == 0) {
+    gccl_comm_latch(c, GCCL_RC_ARGUMENT,
+                    "rank %d of %d: %s %p is no memory that device %d knows: it is ordinary host memory or has been freed: pass memory of "
+                    "cudaMalloc, cudaMallocAsync or ncclMemAlloc",
+                    c->rank, c->nranks, what, ptr, c->device);
+    return GCCL_RC_ARGUMENT;
+  }
+  if (f.type == CU_MEMORYTYPE_DEVICE && f.ordinal >= 0 && f.ordinal != d->cx->ordinal) {
+    gccl_comm_latch(
+        c, GCCL_RC_ARGUMENT,
+        "rank %d of %d: %s %p is memory of device %d, and the communicator was made for device %d: call cudaSetDevice before the "
+        "allocation and before ncclCommInitRank",
+        c->rank, c->nranks, what, ptr, f.ordinal, d->cx->ordinal);
+    return GCCL_RC_ARGUMENT;
+  }
+  uint64_t at = (uint64_t)(uintptr_t)ptr;
+  if (f.size && (at < f.base || bytes > f.base + f.size - at)) {
+    gccl_comm_latch(c, GCCL_RC_ARGUMENT, "rank %d of %d: %s %p: %llu bytes end past its allocation of %llu bytes at 0x%llx", c->rank,
+                    c->nranks, what, ptr, (unsigned long long)bytes, (unsigned long long)f.size, f.base);
+    return GCCL_RC_ARGUMENT;
+  }
+  out->addr = at;
+  out->base = f.base;
+  out->size = f.size;
+  out->id = f.id;
+  out->device = f.ordinal;
+  out->kind = GCCL_CUDA_LOCAL;
+  if (local) return 0;
+  out->kind = f.ipc && !export_handle(&f, out->handle) ? GCCL_CUDA_IPC : GCCL_CUDA_STAGED;
+  return 0;
+}
+
+/* --- the executor's side --- */
+
+struct gccl_cuda_import {
+  gccl_cuda_import *next;
+  int process;
+  uint64_t id, base, size;
+  CUdeviceptr at;
+};
+
+CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r) {
+  struct ncclComm *c = d->comm;
+  if (r->kind == GCCL_CUDA_LOCAL) return r->addr;
+  if (r->kind != GCCL_CUDA_IPC) {
+    gccl_comm_latch(c, GCCL_RC_USAGE,
+                    "rank %d of %d: the buffer 0x%llx of rank %d cannot be mapped by another process: its memory comes from a pool or from "
+                    "the virtual memory interface without a handle that can be shared: use cudaMalloc or ncclMemAlloc",
+                    c->rank, c->nranks, (unsigned long long)r->addr, peer);
+    return 0;
+  }
+  int process = d->peer[peer].process;
+  gccl_cuda_import *i = d->imports;
+  while (i && (i->process != process || i->id != r->id)) i = i->next;
+  if (!i) {
+    CUipcMemHandle h;
+    CUdeviceptr at = 0;
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    memcpy(&h, r->handle, sizeof h);
+    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+    CUresult e = gccl_cu.IpcOpenMemHandle(&at, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+    if (!e && !(i = calloc(1, sizeof *i))) e = CUDA_ERROR_OUT_OF_MEMORY;
+    if (e) {
+      gccl_comm_latch(c, GCCL_RC_CUDA, "rank %d of %d: the buffer 0x%llx of rank %d cannot be mapped: cuIpcOpenMemHandle: error %d (%s)",
+                      c->rank, c->nranks, (unsigned long long)r->addr, peer, e, gccl_cuda_text(e));
+      return 0;
+    }
+    *i = (gccl_cuda_import){.next = d->imports, .process = process, .id = r->id, .base = r->base, .size = r->size, .at = at};
+    d->imports = i;
+  }
+  return i->at + (r->addr - r->base);
+}
+
+void gccl_cuda_imports_drop(gccl_cuda_comm *d) {
+  while (d->imports) {
+    gccl_cuda_import *i = d->imports;
+    d->imports = i->next;
+    gccl_cu.IpcCloseMemHandle(i->at);
+    free(i);
+  }
+}

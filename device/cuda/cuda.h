@@ -1,0 +1,160 @@
+/* The CUDA device: ranks whose buffers are GPU memory.
+ *
+ * Owns the driver (driver.c), what a context of the caller needs from us (context.c), how buffers of other ranks are
+ * reached (buffer.c), and leader execution (launch.c, publish.c, execute.c): one rank's ordinary kernel does an operation
+ * for all ranks, the other ranks' streams are ordered before and behind it. Pure C, part of libgccl.so; no Go in the steady path.
+ */
+#ifndef GCCL_CUDA_H
+#define GCCL_CUDA_H
+
+#include <pthread.h>
+
+#include "../host/exec/exec.h"
+#include "../layout/work.h"
+#include "driver.h"
+#include "shared.h"
+
+enum { GCCL_RC_CUDA = 1 };
+
+/* --- driver.c --- */
+extern gccl_cuda_driver gccl_cu;
+/* Opens the driver once; library may be NULL. Returns whether it can be used; if not, *text says why. */
+int gccl_cuda_open(const char *library, const char **text);
+int gccl_cuda_devices(void);
+const char *gccl_cuda_text(CUresult);
+
+/* --- context.c: what one context of the caller needs from us --- */
+typedef struct gccl_cuda_context gccl_cuda_context;
+
+/* An event of the pool. Everyone who will still wait for it holds a reference; the last one gives it back. */
+typedef struct gccl_cuda_event {
+  CUevent event;
+  _Atomic(int) refs;
+  gccl_cuda_context *owner;
+  struct gccl_cuda_event *next;
+} gccl_cuda_event;
+
+struct gccl_cuda_context {
+  gccl_cuda_context *next;
+  CUcontext ctx;
+  unsigned long long id;
+  CUdevice device;
+  int ordinal, refs, retained;
+  unsigned sms;
+  char uuid[16], name[64];
+  CUmodule module;
+  CUfunction fold[3][12][4]; /* all-reduce, reduce-scatter, reduce; type; operator */
+  CUfunction plain[GCCL_NUM_COLLS];
+  CUdeviceptr tickets; /* one word for kernels that write done words themselves */
+  pthread_mutex_t lock;
+  gccl_cuda_event *free; /* of the pool */
+};
+
+/* The context in which a communicator made by this thread works: the current one, else the primary one of device 0. device ≥ 0
+ * asks for the primary context of that device. Loads the kernels at the first use. */
+gccl_cuda_context *gccl_cuda_context_get(int device, char *text, size_t max);
+void gccl_cuda_context_ref(gccl_cuda_context *);
+void gccl_cuda_context_put(gccl_cuda_context *);
+CUfunction gccl_cuda_kernel(const gccl_cuda_context *, unsigned coll, unsigned dtype, unsigned op);
+/* Makes the context current in this thread; leave gives back what was before. */
+CUresult gccl_cuda_enter(const gccl_cuda_context *, CUcontext *before);
+void gccl_cuda_leave(const gccl_cuda_context *, CUcontext before);
+gccl_cuda_event *gccl_cuda_event_get(gccl_cuda_context *); /* with no references */
+void gccl_cuda_event_unref(gccl_cuda_event *);
+/* Pins shared host memory for this process's contexts, once however often asked for. 0: failed, *e says why. */
+CUdeviceptr gccl_cuda_pin(void *ptr, size_t bytes, CUresult *e);
+void gccl_cuda_unpin(void *ptr);
+
+/* --- comm.c: the device's state of a communicator --- */
+/* What this rank knows about how far it has served a peer's launches. */
+typedef struct {
+  uint64_t launch; /* the peer's launch towards this rank that is under way or was last */
+  uint32_t left;   /* its operations that are still to be executed here */
+} gccl_cuda_served;
+
+typedef struct {
+  char *shared;      /* its section in its area, as mapped here */
+  CUdeviceptr words; /* its sync words, for streams; 0 where streams never use them */
+  int process;       /* lowest rank of its process */
+  uint8_t same_process, same_gpu;
+} gccl_cuda_peer;
+
+typedef struct gccl_cuda_import gccl_cuda_import;
+
+typedef struct gccl_cuda_comm {
+  struct ncclComm *comm;
+  gccl_cuda_context *cx;
+  _Atomic(int) refs; /* the communicator, and graphs that use it */
+  int nranks, rank;
+  gccl_cuda_layout layout;
+  gccl_cuda_peer *peer;
+  gccl_cuda_served *served;
+  uint64_t *launches; /* towards each executor: launches published */
+  uint64_t *sent, *received;
+  uint64_t colls;
+  /* The end of the last operation, for the next one if that is on another stream. */
+  gccl_cuda_event *tail;
+  CUstream tail_stream;
+  uint64_t tail_capture;
+  pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
+  gccl_cuda_import *imports;
+  /* Staging, for buffers that the executor cannot map. */
+  CUdeviceptr stage;
+  uint64_t stage_bytes;
+} gccl_cuda_comm;
+
+/* What a rank tells the others at creation. */
+typedef struct {
+  uint32_t magic, bytes;
+  char uuid[16];
+  int32_t ordinal, pad;
+} gccl_cuda_hello;
+
+/* Makes the state of a communicator of this thread, in its parent's context if it has one; NULL and a text on failure. device as in
+ * gccl_cuda_context_get. */
+struct gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *, const struct gccl_cuda_comm *parent, int device, char *text, size_t max);
+void gccl_cuda_comm_hello(const gccl_cuda_comm *, gccl_cuda_hello *out);
+/* Once the areas of all ranks are mapped. Returns 0 or a result code and a text. */
+int gccl_cuda_comm_meet(gccl_cuda_comm *, const gccl_cuda_hello *all, char *text, size_t max);
+/* Before the areas go. Preconditions: quiesced. */
+void gccl_cuda_comm_leave(gccl_cuda_comm *);
+/* The last use; after leave, or for a communicator that never came to be. */
+void gccl_cuda_comm_unref(gccl_cuda_comm *);
+uint64_t gccl_cuda_section_bytes(uint32_t nranks);
+
+static inline gccl_cuda_comm *gccl_cuda_of(const struct ncclComm *c) { return (gccl_cuda_comm *)c->cuda; }
+
+/* Latches what the driver said; returns the result code. */
+int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what);
+
+/* --- buffer.c --- */
+/* Says where a buffer of this rank is, for a rank of the same process (local) or another one; 0 or a latched error. what names the
+ * buffer for the text. */
+int gccl_cuda_describe(gccl_cuda_comm *, const void *ptr, uint64_t bytes, int local, gccl_cuda_ref *out, const char *what);
+/* The address of a peer's buffer in this process; 0 and a latched error if it cannot be mapped. */
+CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *, int peer, const gccl_cuda_ref *);
+void gccl_cuda_imports_drop(gccl_cuda_comm *);
+
+/* --- launch.c: batches --- */
+typedef struct gccl_cuda_batch {
+  struct ncclComm *comm;
+  gccl_op *ops;
+  CUstream *streams; /* of each operation */
+  int nops;
+  uint64_t ticket;
+  /* State. */
+  int phase, announced, rc, blocked_on;
+  gccl_op *blocked;
+  CUstream stream; /* all of it runs here */
+  uint64_t capture;
+  CUgraph graph;
+  gccl_cuda_event *ready;
+  CUcontext before;
+} gccl_cuda_batch;
+
+/* Runs the host's part of all batches in this thread; returns the last error. Work goes on in the streams. */
+int gccl_cuda_drive(gccl_cuda_batch *batches, int n);
+/* Waits until nothing of comm is left in any stream, or the deadline. */
+int gccl_cuda_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
+
+#endif

@@ -1,0 +1,301 @@
+/* The executor's side: waits on the host for the records of an operation, orders its stream behind the ranks that take part, and
+ * launches one ordinary kernel that does the work of all of them. */
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "launch.h"
+
+/* What one pass over a batch puts into the stream: everything that can run now, in waves. */
+typedef struct {
+  gccl_cuda_batch *b;
+  gccl_cuda_comm *d;
+  gccl_cuda_memops ops;
+  gccl_copy_work copies; /* messages of this wave */
+  gccl_cuda_record *events[GCCL_LEADER_RANKS * 2];
+  int nevents;
+} pass;
+
+static gccl_cuda_record *record_of(const gccl_cuda_comm *d, const gccl_op *x, int rank) {
+  return x->kind == GCCL_DO_COLL ? coll_record(d, rank, x->seq) : message_record(d, rank, d->rank, x->seq);
+}
+
+/* The ranks whose records an operation needs: all others, or the sender. */
+static int first_peer(const gccl_op *x) { return x->kind == GCCL_DO_COLL ? 1 : x->root; }
+static int last_peer(const gccl_op *x) { return x->kind == GCCL_DO_COLL ? x->comm->nranks - 1 : x->root; }
+
+/* Whether all records are there, and none belongs to a launch of its rank before which another one is still to be served. */
+static int available(gccl_cuda_batch *b, gccl_op *x) {
+  const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
+  for (int q = first_peer(x); q <= last_peer(x); q++) {
+    const gccl_cuda_record *r = record_of(d, x, q);
+    const gccl_cuda_served *s = &d->served[q];
+    if (gccl_load(&r->seq) != x->seq || r->launch != s->launch + (s->left == 0)) {
+      b->blocked = x;
+      b->blocked_on = q;
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static void say_call(char *text, size_t max, const gccl_cuda_record *r) {
+  snprintf(text, max, "%s of %llu %s, %s, root %d", gccl_coll_names[r->coll], (unsigned long long)r->count, gccl_type_names[r->dtype],
+           gccl_red_names[r->red], r->root);
+}
+
+/* All ranks must have made the same call. */
+static int check(gccl_cuda_batch *b, gccl_op *x) {
+  struct ncclComm *c = b->comm;
+  const gccl_cuda_comm *d = gccl_cuda_of(c);
+  for (int q = first_peer(x); q <= last_peer(x); q++) {
+    const gccl_cuda_record *r = record_of(d, x, q);
+    if (r->sync == GCCL_CUDA_EVENT && r->capture != b->capture) {
+      gccl_comm_latch(
+          c, GCCL_RC_USAGE,
+          "rank %d of %d: the operation is %s a stream capture here and %s one on rank %d of the same process: capture it on all "
+          "ranks or on none",
+          c->rank, c->nranks, b->capture ? "in" : "outside", r->capture ? "in" : "outside", q);
+      return GCCL_RC_USAGE;
+    }
+    if (x->kind == GCCL_DO_COLL && r->hash != x->hash) {
+      char mine[128], theirs[128];
+      gccl_cuda_record me = {.coll = x->coll, .dtype = x->dtype, .red = x->red, .root = x->root, .count = x->count};
+      say_call(mine, sizeof mine, &me);
+      say_call(theirs, sizeof theirs, r);
+      gccl_comm_latch(c, GCCL_RC_USAGE, "the ranks do not make the same call: rank %d: %s; rank %d: %s", c->rank, mine, q, theirs);
+      return GCCL_RC_USAGE;
+    }
+    if (x->kind != GCCL_DO_COLL && (r->count * gccl_dtype_size(r->dtype) != x->count * x->esize || r->dtype != x->dtype)) {
+      gccl_comm_latch(c, GCCL_RC_USAGE, "rank %d sends %llu %s and rank %d receives %llu %s: count and type must be equal", q,
+                      (unsigned long long)r->count, gccl_type_names[r->dtype], c->rank, (unsigned long long)x->count,
+                      gccl_type_names[x->dtype]);
+      return GCCL_RC_USAGE;
+    }
+  }
+  return 0;
+}
+
+/* Orders the stream behind the ranks that take part: once for each launch of each. */
+static CUresult acquire(pass *p, const gccl_op *x) {
+  gccl_cuda_comm *d = p->d;
+  CUresult e = CUDA_SUCCESS;
+  for (int q = first_peer(x); q <= last_peer(x) && !e; q++) {
+    const gccl_cuda_record *r = record_of(d, x, q);
+    if (d->served[q].launch == r->launch) continue;
+    d->served[q] = (gccl_cuda_served){r->launch, r->in_launch};
+    if (r->sync == GCCL_CUDA_WORD) {
+      e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, ready_word(d, q, d->rank), 1);
+      if (!e) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, q, d->rank), 0);
+      continue;
+    }
+    gccl_cuda_event *v = (gccl_cuda_event *)(uintptr_t)r->ready;
+    if (r->stream != (uint64_t)(uintptr_t)p->b->stream || d->peer[q].same_gpu == 0) e = gccl_cu.StreamWaitEvent(p->b->stream, v->event, 0);
+    gccl_cuda_event_unref(v);
+  }
+  return e;
+}
+
+static CUresult mark(pass *p);
+
+/* Tells the ranks that the operation is in the stream, and those whose launch ends with it that it is done. */
+static CUresult release(pass *p, const gccl_op *x) {
+  gccl_cuda_comm *d = p->d;
+  CUresult e = CUDA_SUCCESS;
+  for (int q = first_peer(x); q <= last_peer(x) && !e; q++) {
+    gccl_cuda_record *r = record_of(d, x, q);
+    int last = --d->served[q].left == 0;
+    if (r->sync == GCCL_CUDA_EVENT) {
+      p->events[p->nevents++] = r;
+      if (p->nevents == GCCL_LEADER_RANKS * 2) e = mark(p);
+      continue;
+    }
+    if (last) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, q, d->rank), 1);
+    gccl_cuda_taken(r);
+  }
+  return e;
+}
+
+/* One event for all ranks of this process that wait on the host for this pass. */
+static CUresult mark(pass *p) {
+  CUresult e = gccl_cuda_memops_flush(&p->ops, p->b->stream);
+  if (e || p->nevents == 0) return e;
+  gccl_cuda_event *v = gccl_cuda_event_get(p->d->cx);
+  if (!v) return CUDA_ERROR_OUT_OF_MEMORY;
+  atomic_store(&v->refs, p->nevents);
+  if ((e = gccl_cu.EventRecord(v->event, p->b->stream))) return e;
+  for (int i = 0; i < p->nevents; i++) {
+    p->events[i]->done = (uint64_t)(uintptr_t)v;
+    gccl_cuda_taken(p->events[i]);
+  }
+  p->nevents = 0;
+  return e;
+}
+
+static unsigned work_op(uint8_t red) { return red <= GCCL_RED_MIN ? red : GCCL_WORK_SUM; }
+
+/* Fills a rank's place; 0 or a latched error. */
+static int place(gccl_cuda_comm *d, gccl_leader_work *w, int q, const gccl_cuda_record *r) {
+  struct ncclComm *c = d->comm;
+  gccl_leader_rank *k = &w->rank[q];
+  k->send = r->send.kind == GCCL_CUDA_NONE ? 0 : gccl_cuda_reach(d, q, &r->send);
+  k->recv = r->recv.kind == GCCL_CUDA_NONE ? 0 : gccl_cuda_reach(d, q, &r->recv);
+  if ((!k->send && r->send.kind != GCCL_CUDA_NONE) || (!k->recv && r->recv.kind != GCCL_CUDA_NONE))
+    return atomic_load(&c->error) ? GCCL_RC_CUDA : GCCL_RC_INTERNAL;
+  if (w->flags & GCCL_WORK_SCALED && r->scaled) {
+    k->scale = r->scale;
+    if (r->scale_device) w->scale_device |= 1ull << q;
+  }
+  return 0;
+}
+
+/* Average: floats are scaled before the fold, integers divided after it. The same bits as in host mode (exec/coll.c). */
+static void average(gccl_leader_work *w, const gccl_op *x) {
+  uint64_t n = (uint64_t)x->comm->nranks;
+  if (x->dtype <= 5) {
+    w->div = n;
+    return;
+  }
+  gccl_scalar s = {.u64 = 0};
+  if (x->dtype == 8)
+    s.f64 = 1.0 / (double)n;
+  else
+    s.f32 = 1.0f / (float)n;
+  w->flags = GCCL_WORK_SCALED;
+  for (unsigned q = 0; q < n; q++) w->rank[q].scale = s.u64;
+}
+
+static int launch(gccl_cuda_batch *b, CUfunction f, gccl_launch_dims dims, void *work, const char *what) {
+  void *params[] = {work};
+  CUresult e = gccl_cu.LaunchKernel(f, dims.grid, 1, 1, dims.block, 1, 1, 0, b->stream, params, NULL);
+  return e ? gccl_cuda_failed(b->comm, e, what) : 0;
+}
+
+static int collective(pass *p, gccl_op *x) {
+  gccl_cuda_batch *b = p->b;
+  gccl_cuda_comm *d = p->d;
+  gccl_leader_work w;
+  int n = b->comm->nranks, rc;
+  memset(&w, 0, offsetof(gccl_leader_work, rank) + (size_t)n * sizeof w.rank[0]);
+  w.version = GCCL_WORK_VERSION;
+  w.coll = x->coll;
+  w.dtype = x->dtype;
+  w.op = (uint8_t)work_op(x->red);
+  w.nranks = (uint16_t)n;
+  w.root = (uint16_t)x->root;
+  w.count = x->count;
+  if (x->red == GCCL_RED_AVG && gccl_coll_folds(x->coll)) average(&w, x);
+  if (x->red == GCCL_RED_USER && gccl_coll_folds(x->coll)) w.flags = GCCL_WORK_SCALED;
+  gccl_cuda_record mine;
+  if ((rc = gccl_cuda_fill_own(b, x, 1, &mine)) || (rc = place(d, &w, d->rank, &mine))) return rc;
+  for (int q = 0; q < n; q++)
+    if (q != d->rank && (rc = place(d, &w, q, record_of(d, x, q)))) return rc;
+  return launch(b, gccl_cuda_kernel(d->cx, x->coll, x->dtype, w.op), gccl_leader_dims(&w, d->cx->sms), &w, gccl_coll_names[x->coll]);
+}
+
+static int copy_now(pass *p) {
+  if (p->copies.n == 0) return 0;
+  p->copies.version = GCCL_WORK_VERSION;
+  p->copies.ndone = 0;
+  int rc =
+      launch(p->b, gccl_cuda_kernel(p->d->cx, GCCL_SEND_RECV, 0, 0), gccl_copy_dims(&p->copies, p->d->cx->sms), &p->copies, "messages");
+  p->copies.n = 0;
+  return rc;
+}
+
+static int copy_item(pass *p, CUdeviceptr from, CUdeviceptr to, uint64_t bytes) {
+  if (bytes == 0 || from == to) return 0;
+  p->copies.item[p->copies.n++] = (gccl_copy_item){.src = from, .dst = to, .bytes = bytes};
+  return p->copies.n == GCCL_COPIES ? copy_now(p) : 0;
+}
+
+static int message(pass *p, gccl_op *x) {
+  gccl_cuda_record mine;
+  const gccl_cuda_record *r = record_of(p->d, x, x->root);
+  int rc = gccl_cuda_fill_own(p->b, x, 1, &mine);
+  if (rc || x->count == 0) return rc;
+  CUdeviceptr from = gccl_cuda_reach(p->d, x->root, &r->send);
+  if (!from) return atomic_load(&p->b->comm->error) ? GCCL_RC_CUDA : GCCL_RC_INTERNAL;
+  return copy_item(p, from, mine.recv.addr, x->count * x->esize);
+}
+
+/* What needs nobody else: a rank's message to itself, a collective of one rank. */
+static int alone(pass *p, gccl_op *x) {
+  gccl_cuda_batch *b = p->b;
+  gccl_cuda_record mine;
+  int rc = x->count ? gccl_cuda_fill_own(b, x, 1, &mine) : 0;
+  if (rc || x->count == 0) return rc;
+  if (x->red != GCCL_RED_USER) return copy_item(p, mine.send.addr, mine.recv.addr, x->count * x->esize);
+  gccl_leader_work w;
+  memset(&w, 0, offsetof(gccl_leader_work, rank) + sizeof w.rank[0]);
+  w.version = GCCL_WORK_VERSION;
+  w.coll = GCCL_ALL_REDUCE;
+  w.dtype = x->dtype;
+  w.op = GCCL_WORK_SUM;
+  w.nranks = 1;
+  w.count = x->count;
+  w.flags = GCCL_WORK_SCALED;
+  if ((rc = place(p->d, &w, 0, &mine))) return rc;
+  return launch(b, gccl_cuda_kernel(p->d->cx, w.coll, w.dtype, w.op), gccl_leader_dims(&w, p->d->cx->sms), &w, "a scaled copy");
+}
+
+static int run(pass *p, gccl_op *x) {
+  switch (x->kind) {
+  case GCCL_DO_COLL: return collective(p, x);
+  case GCCL_DO_RECV: return message(p, x);
+  case GCCL_DO_COPY: return alone(p, x);
+  default: return gccl_cuda_onesided(p->b, x);
+  }
+}
+
+/* One wave: everything that is available now, ordered together. */
+static int wave(pass *p, int *found) {
+  gccl_cuda_batch *b = p->b;
+  gccl_op *todo[64];
+  int n = 0, rc = 0;
+  CUresult e = CUDA_SUCCESS;
+  for (int i = 0; i < b->nops && n < 64; i++) {
+    gccl_op *x = &b->ops[i];
+    if (x->phase != OP_NEW || executor_of(x) != b->comm->rank) continue;
+    int peers = x->kind == GCCL_DO_COLL || x->kind == GCCL_DO_RECV;
+    if (peers) {
+      if (!available(b, x)) continue;
+      if ((rc = check(b, x))) return rc;
+      e = acquire(p, x);
+    }
+    if (e) return gccl_cuda_failed(b->comm, e, "waiting for the other ranks' buffers");
+    todo[n++] = x;
+  }
+  if (n == 0) return 0;
+  if ((e = gccl_cuda_memops_flush(&p->ops, b->stream))) return gccl_cuda_failed(b->comm, e, "waiting for the other ranks' buffers");
+  for (int i = 0; i < n && !rc; i++) rc = run(p, todo[i]);
+  if (!rc) rc = copy_now(p);
+  if (rc) return rc;
+  for (int i = 0; i < n && !e; i++) {
+    if (todo[i]->kind == GCCL_DO_COLL || todo[i]->kind == GCCL_DO_RECV) e = release(p, todo[i]);
+    todo[i]->phase = OP_EXECUTED;
+  }
+  if (e) return gccl_cuda_failed(b->comm, e, "telling the other ranks that an operation is done");
+  *found += n;
+  return 0;
+}
+
+int gccl_cuda_execute(gccl_cuda_batch *b) {
+  pass p;
+  p.b = b;
+  p.d = gccl_cuda_of(b->comm);
+  p.ops.n = 0;
+  p.copies.n = 0;
+  p.nevents = 0;
+  int found = 0, before, rc;
+  do {
+    before = found;
+    b->blocked = NULL;
+    if ((rc = wave(&p, &found))) return rc;
+  } while (found > before);
+  CUresult e = mark(&p);
+  if (e) return gccl_cuda_failed(b->comm, e, "telling the other ranks that an operation is done");
+  if (found && b->comm->nranks > 1) gccl_wake(b->comm);
+  if (!b->blocked) return 0;
+  b->blocked->moved = found > 0;
+  return GCCL_BLOCKED;
+}

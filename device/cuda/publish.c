@@ -1,0 +1,187 @@
+/* A rank's side of operations that another rank executes: "ready" before, the record, the wait behind. */
+#include <string.h>
+
+#include "launch.h"
+
+/* The batch of an executor, if this thread drives it too. */
+static gccl_cuda_batch *beside(const gccl_cuda_batch *b, int executor, gccl_cuda_batch *all, int n) {
+  const char *area = b->comm->peers[executor].area;
+  for (int i = 0; i < n; i++)
+    if (all[i].comm->rank == executor && all[i].comm->self.area == area) return &all[i];
+  return NULL;
+}
+
+/* Threads of a process order their streams by events. Not in a capture, where both streams would have to be in the same one: this
+ * thread knows that only of executors that it drives itself. */
+static int sync_with(const gccl_cuda_batch *b, int executor, gccl_cuda_batch *all, int n) {
+  const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
+  if (!d->peer[executor].same_process) return GCCL_CUDA_WORD;
+  if (!b->capture) return GCCL_CUDA_EVENT;
+  const gccl_cuda_batch *other = beside(b, executor, all, n);
+  return other && other->capture == b->capture ? GCCL_CUDA_EVENT : GCCL_CUDA_WORD;
+}
+
+static int towards(const gccl_cuda_batch *b, int executor) {
+  int n = 0;
+  for (int i = 0; i < b->nops; i++) n += executor_of(&b->ops[i]) == executor;
+  return n;
+}
+
+/* True for the first operation of the batch with this executor. */
+static int first_with(const gccl_cuda_batch *b, int i) {
+  int e = executor_of(&b->ops[i]);
+  for (int k = 0; k < i; k++)
+    if (executor_of(&b->ops[k]) == e) return 0;
+  return 1;
+}
+
+/* "Ready" in the stream, once for each executor. */
+static int announce(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
+  struct ncclComm *c = b->comm;
+  gccl_cuda_comm *d = gccl_cuda_of(c);
+  gccl_cuda_memops m = {.n = 0};
+  int events = 0;
+  CUresult e = CUDA_SUCCESS;
+  for (int i = 0; i < b->nops && !e; i++) {
+    int x = executor_of(&b->ops[i]);
+    if (x == c->rank || !first_with(b, i)) continue;
+    d->launches[x]++;
+    if (sync_with(b, x, all, n) == GCCL_CUDA_EVENT)
+      events++;
+    else
+      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, c->rank, x), 1);
+  }
+  if (!e && events) {
+    b->ready = gccl_cuda_event_get(d->cx);
+    if (!b->ready) return gccl_cuda_failed(c, CUDA_ERROR_OUT_OF_MEMORY, "cuEventCreate");
+    atomic_store(&b->ready->refs, events);
+    e = gccl_cu.EventRecord(b->ready->event, b->stream);
+  }
+  if (!e) e = gccl_cuda_memops_flush(&m, b->stream);
+  return e ? gccl_cuda_failed(c, e, "saying that the buffers are ready") : 0;
+}
+
+/* Which buffers of a rank a collective touches; the others may be anything. */
+static int reads(const gccl_op *x) {
+  if (x->kind != GCCL_DO_COLL || (x->coll != GCCL_BROADCAST && x->coll != GCCL_SCATTER)) return 1;
+  return x->comm->rank == x->root;
+}
+
+static int writes(const gccl_op *x) {
+  if (x->kind != GCCL_DO_COLL || (x->coll != GCCL_REDUCE && x->coll != GCCL_GATHER)) return 1;
+  return x->comm->rank == x->root;
+}
+
+/* How many parts of count elements a rank's buffers have. */
+static uint64_t parts(const gccl_op *x, int receiving) {
+  if (x->kind != GCCL_DO_COLL) return 1;
+  int n = receiving ? x->coll == GCCL_ALL_GATHER || x->coll == GCCL_ALL_TO_ALL || x->coll == GCCL_GATHER
+                    : x->coll == GCCL_REDUCE_SCATTER || x->coll == GCCL_ALL_TO_ALL || x->coll == GCCL_SCATTER;
+  return n ? (uint64_t)x->comm->nranks : 1;
+}
+
+int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cuda_record *r) {
+  gccl_cuda_comm *d = gccl_cuda_of(b->comm);
+  uint64_t part = x->count * x->esize;
+  int rc = 0;
+  r->scaled = x->red == GCCL_RED_USER;
+  r->scale_device = r->scaled && x->device_scalar;
+  r->scale = r->scale_device ? (uint64_t)(uintptr_t)x->scalar : x->scale.u64;
+  r->send.kind = r->recv.kind = GCCL_CUDA_NONE;
+  if (x->send && part && reads(x)) rc = gccl_cuda_describe(d, x->send, part * parts(x, 0), local, &r->send, "sendbuff");
+  if (!rc && x->recv && part && writes(x)) rc = gccl_cuda_describe(d, x->recv, part * parts(x, 1), local, &r->recv, "recvbuff");
+  return rc;
+}
+
+static int fill(gccl_cuda_batch *b, gccl_op *x, gccl_cuda_record *r, int sync) {
+  struct ncclComm *c = b->comm;
+  gccl_cuda_comm *d = gccl_cuda_of(c);
+  int executor = executor_of(x);
+  r->taken = 0;
+  r->hash = x->hash;
+  r->launch = d->launches[executor];
+  r->in_launch = (uint32_t)towards(b, executor);
+  r->sync = (uint8_t)sync;
+  r->kind = x->kind;
+  r->coll = x->coll;
+  r->dtype = x->dtype;
+  r->red = x->red;
+  r->root = x->root;
+  r->count = x->count;
+  r->capture = b->capture;
+  r->stream = (uint64_t)(uintptr_t)b->stream;
+  r->ready = (uint64_t)(uintptr_t)b->ready;
+  r->done = 0;
+  return gccl_cuda_fill_own(b, x, d->peer[executor].same_process, r);
+}
+
+static gccl_cuda_record *own_record(const gccl_cuda_comm *d, const gccl_op *x) {
+  return x->kind == GCCL_DO_COLL ? coll_record(d, d->rank, x->seq) : message_record(d, d->rank, x->root, x->seq);
+}
+
+int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
+  struct ncclComm *c = b->comm;
+  gccl_cuda_comm *d = gccl_cuda_of(c);
+  int rc, published = 0, blocked = 0;
+  if (!b->announced) {
+    b->announced = 1;
+    if ((rc = announce(b, all, n))) return rc;
+  }
+  b->blocked = NULL;
+  for (int i = 0; i < b->nops; i++) {
+    gccl_op *x = &b->ops[i];
+    int executor = executor_of(x);
+    if (x->phase != OP_NEW || executor == c->rank) continue;
+    gccl_cuda_record *r = own_record(d, x);
+    if (r->seq && !__atomic_load_n(&r->taken, __ATOMIC_ACQUIRE)) { /* its last user has not been executed yet */
+      b->blocked = x;
+      b->blocked_on = executor;
+      blocked = 1;
+      continue;
+    }
+    if ((rc = fill(b, x, r, sync_with(b, executor, all, n)))) return rc;
+    gccl_store(&r->seq, x->seq); /* release; acquired in available (execute.c) */
+    x->phase = OP_PUBLISHED;
+    published = 1;
+  }
+  if (published) gccl_wake(c);
+  if (!blocked) return 0;
+  b->blocked->moved = (uint8_t)published;
+  return GCCL_BLOCKED;
+}
+
+/* Behind the operation: the executor's event, or its word. */
+int gccl_cuda_finish(gccl_cuda_batch *b) {
+  struct ncclComm *c = b->comm;
+  gccl_cuda_comm *d = gccl_cuda_of(c);
+  gccl_cuda_memops m = {.n = 0};
+  CUresult e = CUDA_SUCCESS;
+  uint64_t last = 0;
+  b->blocked = NULL;
+  for (int i = 0; i < b->nops && !e; i++) {
+    gccl_op *x = &b->ops[i];
+    if (x->phase != OP_PUBLISHED) continue;
+    gccl_cuda_record *r = own_record(d, x);
+    if (r->sync == GCCL_CUDA_WORD) {
+      int executor = executor_of(x);
+      x->phase = OP_ORDERED;
+      if (!first_with(b, i)) continue;
+      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, done_word(d, c->rank, executor), 1);
+      if (!e) e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, c->rank, executor), 0);
+      continue;
+    }
+    if (!__atomic_load_n(&r->taken, __ATOMIC_ACQUIRE)) {
+      b->blocked = x;
+      b->blocked_on = executor_of(x);
+      continue;
+    }
+    gccl_cuda_event *v = (gccl_cuda_event *)(uintptr_t)r->done;
+    if (v && r->done != last) e = gccl_cu.StreamWaitEvent(b->stream, v->event, 0);
+    last = r->done;
+    gccl_cuda_event_unref(v);
+    x->phase = OP_ORDERED;
+  }
+  if (!e) e = gccl_cuda_memops_flush(&m, b->stream);
+  if (e) return gccl_cuda_failed(c, e, "waiting for the executor");
+  return b->blocked ? GCCL_BLOCKED : 0;
+}

@@ -1,0 +1,79 @@
+/* What the ranks of a CUDA communicator share in host memory: a section of each rank's area.
+ *
+ * Sync words first, on pages of their own that every process pins for its streams; then the records of operations. A word or
+ * a record has one writer for each transition, named beside it.
+ */
+#ifndef GCCL_CUDA_SHARED_H
+#define GCCL_CUDA_SHARED_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GCCL_CUDA_COLLS = 16, GCCL_CUDA_MESSAGES = 16 }; /* records of a ring; powers of two */
+
+/* The words of a rank towards one executor. 0/1, because a captured wait compares a constant; who waits for a 1 resets it. */
+typedef struct {
+  uint32_t ready; /* this rank's stream: 1; the executor's stream: 0 */
+  unsigned char pad0[60];
+  uint32_t done; /* the executor's stream: 1; this rank's stream: 0 */
+  unsigned char pad1[60];
+} gccl_cuda_words;
+
+enum gccl_cuda_ref_kind {
+  GCCL_CUDA_NONE,  /* nobody but the owner touches it */
+  GCCL_CUDA_LOCAL, /* an address of the owner's process */
+  GCCL_CUDA_IPC,   /* legacy IPC: handle is that of the allocation at base */
+  GCCL_CUDA_STAGED /* through the owner's staging buffer */
+};
+
+/* Where a buffer is. id is the driver's BUFFER_ID: addresses are used again, ids are not. */
+typedef struct {
+  uint64_t addr, base, size, id;
+  int32_t kind, device;
+  char handle[64];
+} gccl_cuda_ref;
+
+/* How two ranks order their streams in one launch. */
+enum gccl_cuda_sync { GCCL_CUDA_EVENT, GCCL_CUDA_WORD };
+
+/* One operation of a rank, for its executor. The owner fills it and stores seq last (release); the executor answers in taken. */
+typedef struct {
+  uint64_t seq;
+  uint32_t taken; /* owner: 0; executor: 1 when its launch is in its stream (release) */
+  uint32_t hash;
+  uint64_t launch;    /* the owner's launch towards this executor, from 1 */
+  uint32_t in_launch; /* operations in it */
+  uint8_t sync;
+  uint8_t kind, coll, dtype, red, scaled, scale_device;
+  uint8_t pad0;
+  int32_t root, pad1;
+  uint64_t count, scale;
+  uint64_t capture;     /* of the owner's stream; 0: none */
+  uint64_t stream;      /* the owner's, as a number: same process only */
+  uint64_t ready, done; /* gccl_cuda_event of the owner, of the executor: same process only */
+  gccl_cuda_ref send, recv;
+} gccl_cuda_record;
+
+/* Offsets in a rank's section. */
+typedef struct {
+  uint64_t words, words_bytes; /* nranks × gccl_cuda_words, then signals; whole pages */
+  uint64_t signals;            /* nranks × a line: how many signals a rank has sent here (ncclSignal); the sender's stream writes */
+  uint64_t colls;              /* GCCL_CUDA_COLLS records */
+  uint64_t messages;           /* nranks × GCCL_CUDA_MESSAGES records, by receiver */
+  uint64_t bytes;
+} gccl_cuda_layout;
+
+static inline void gccl_cuda_layout_init(gccl_cuda_layout *l, uint32_t nranks) {
+  uint64_t record = sizeof(gccl_cuda_record), page = 4096;
+  l->words = 0;
+  l->signals = (uint64_t)nranks * sizeof(gccl_cuda_words);
+  l->words_bytes = (l->signals + (uint64_t)nranks * 64 + page - 1) / page * page;
+  l->colls = l->words_bytes;
+  l->messages = l->colls + GCCL_CUDA_COLLS * record;
+  l->bytes = (l->messages + (uint64_t)nranks * GCCL_CUDA_MESSAGES * record + page - 1) / page * page;
+}
+
+_Static_assert(sizeof(gccl_cuda_words) == 128, "a line each, in pairs");
+
+#endif
