@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/clique"
 	"github.com/gccl/gccl/device/host/control"
@@ -29,6 +30,7 @@ type Comm struct {
 	hellos       []*hello
 	eager, stage uint64
 	tuned        tuning
+	cliques      *plan.Cliques // who loads and stores whom, the same on all ranks; nil: all do
 
 	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
 	arena *arena.Arena

@@ -33,7 +33,7 @@ func (c *Comm) chooseMethods(crowded bool) error {
 		eager = min(eager, spinningEagerBytes)
 	}
 	c.tuned = tuning{}
-	t, notes, err := tune.Default(c.nranks, tune.Settings{EagerBytes: eager, Algo: c.set.Str(param.NCCLAlgo)})
+	t, notes, err := tune.Default(c.nranks, tune.Settings{EagerBytes: eager, Algo: c.set.Str(param.NCCLAlgo), Cliques: c.cliques})
 	if err != nil {
 		return xerr.Wrap(xerr.InvalidUsage, op, err, "%s cannot be obeyed", c.set.Describe(param.NCCLAlgo)).
 			WithHint("unset NCCL_ALGO, or name methods that gccl-info lists")
@@ -100,7 +100,7 @@ func (c *Comm) Plan(coll, class, root uint32) error {
 		return nil
 	}
 	method := c.tuned.method[coll][class]
-	p, err := planner.Make(plan.Coll(coll), method, c.nranks, c.rank, int(root))
+	p, err := planner.Job{Coll: plan.Coll(coll), Method: method, Ranks: c.nranks, Root: int(root), Cliques: c.cliques}.Plan(c.rank)
 	if err != nil {
 		return xerr.Wrap(xerr.Internal, op, err, "no plan")
 	}

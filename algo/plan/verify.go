@@ -5,8 +5,9 @@ import "fmt"
 // Config is one situation that a plan must be right in.
 type Config struct {
 	View    View
-	InPlace bool // NCCL's in-place forms; ignored where a collective has none
-	Rounds  int  // at least 1; an eager plan always has one
+	InPlace bool     // NCCL's in-place forms; ignored where a collective has none
+	Rounds  int      // at least 1; an eager plan always has one
+	Cliques *Cliques // nil: all ranks load and store each other
 }
 
 // Source gives every rank's plan.
@@ -20,7 +21,8 @@ type Source func(rank int) (*Plan, error)
 //     if one order of execution ends then all do;
 //   - every read is ordered after the write it needs, every write after the reads and writes before it, by
 //     signals and waits alone (vector clocks), so that it holds in every order;
-//   - when a rank has finished, its peers have finished with its user buffers.
+//   - when a rank has finished, its peers have finished with its user buffers;
+//   - what a rank loads, stores and reads steps of is in its clique: others are reached by edges alone.
 //
 // Ranks may be in different operations, so scratch must also be safe between operations: the executor sees to
 // that. A slot is filled only after the receiver's record of this operation was seen.
@@ -36,7 +38,7 @@ func Verify(n int, source Source, c Config) error {
 
 // VerifyAll is Verify for every situation that can differ: with and without sharing of buffers, and all views of up
 // to viewRanks ranks, a selection of views above.
-func VerifyAll(n int, source Source) error {
+func VerifyAll(n int, cliques *Cliques, source Source) error {
 	plans, err := load(n, source)
 	if err != nil {
 		return err
@@ -50,7 +52,7 @@ func VerifyAll(n int, source Source) error {
 			continue
 		}
 		for _, v := range views {
-			if err := newMachine(plans, Config{View: v, InPlace: inPlace, Rounds: 2}).run(); err != nil {
+			if err := newMachine(plans, Config{View: v, InPlace: inPlace, Rounds: 2, Cliques: cliques}).run(); err != nil {
 				return fmt.Errorf("in place %t, send reach %v, recv reach %v: %w", inPlace, v.Send, v.Recv, err)
 			}
 		}

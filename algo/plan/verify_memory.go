@@ -95,8 +95,12 @@ func (m *machine) target(a *actor, r *Ref, i, j int) (place, error) {
 	}
 	s, rank, chunk := m.cfg.View.WriteAt(r, a.p.Rank, i, j)
 	at := place{space: s, rank: rank, chunk: chunk}
-	if want := r.Rank.At(i, j); want < 0 || want >= m.n {
+	want := r.Rank.At(i, j)
+	if want < 0 || want >= m.n {
 		return at, fmt.Errorf("writes %s, no such rank", at)
+	}
+	if !m.cfg.Cliques.Same(want, a.p.Rank) {
+		return at, fmt.Errorf("writes to rank %d, which is outside its clique: only edges lead there", want)
 	}
 	if s == Send {
 		return at, fmt.Errorf("writes %s, a send buffer", at)
@@ -127,6 +131,9 @@ func (m *machine) inside(a *actor, at place) error {
 	}
 	if at.chunk < 0 || at.chunk >= parts {
 		return fmt.Errorf("%s is not in 0 … %d", at, parts-1)
+	}
+	if !m.cfg.Cliques.Same(at.rank, a.p.Rank) {
+		return fmt.Errorf("touches %s, which is outside its clique: only edges lead there", at)
 	}
 	if at.rank != a.p.Rank && (at.space == Send || at.space == Recv) {
 		if a.p.Eager() {

@@ -2,8 +2,11 @@ package planner
 
 import "github.com/gccl/gccl/algo/plan"
 
-// ends is what every planner is told: how many ranks, which one, and the root of a rooted collective.
-type ends struct{ n, rank, root int }
+// ends is what every planner is told: how many ranks, which one, the root of a rooted collective, and who reaches whom.
+type ends struct {
+	n, rank, root int
+	cliques       *plan.Cliques
+}
 
 // start makes a plan without ops. parts are those of the send and of the receive buffer.
 func (e ends) start(c plan.Coll, method string, sendParts, recvParts int) *plan.Plan {

@@ -2,7 +2,7 @@
 // rank, root) to a plan.
 //
 // A planner costs what its rank does, never the number of ranks: repetition is a loop of the plan. It must not
-// know buffers, counts, types, devices or which ranks reach which memory.
+// know buffers, counts, types or devices. Which ranks load and store each other it is told as cliques.
 package planner
 
 import (
@@ -29,33 +29,45 @@ func (e *Error) Error() string {
 // add up to a few times the number of ranks.
 const MaxRanks = math.MaxInt32 / 8
 
+// Job is one collective of a world: what all its ranks know alike.
+type Job struct {
+	Coll    plan.Coll
+	Method  string
+	Ranks   int
+	Root    int           // of a rooted collective; others ignore it
+	Cliques *plan.Cliques // who loads and stores whom; nil: everybody
+}
+
 // method is one way to do one collective.
 type method struct {
-	coll plan.Coll
-	name string
-	make func(ends) *plan.Plan
-	max  int // largest number of ranks; 0 is MaxRanks
+	coll  plan.Coll
+	name  string
+	make  func(ends) *plan.Plan
+	max   int                  // largest number of ranks; 0 is MaxRanks
+	reach bool                 // loads or stores peers: for one clique only
+	equal bool                 // for cliques of one size only
+	limit func(w *ends) string // what else there is against it; "" nothing
 }
 
 var methods = []method{
-	{coll: plan.AllReduce, name: Direct, make: directAllReduce},
-	{coll: plan.ReduceScatter, name: Direct, make: directReduceScatter},
-	{coll: plan.AllGather, name: Direct, make: directAllGather},
-	{coll: plan.Broadcast, name: Direct, make: directBroadcast},
-	{coll: plan.Reduce, name: Direct, make: directReduce},
-	{coll: plan.AllToAll, name: Direct, make: directAllToAll},
-	{coll: plan.Gather, name: Direct, make: directGather},
-	{coll: plan.Scatter, name: Direct, make: directScatter},
-	{coll: plan.SendRecv, name: Direct, make: directSendRecv, max: 2},
-	{coll: plan.AllReduce, name: Eager, make: eagerAllReduce},
-	{coll: plan.ReduceScatter, name: Eager, make: eagerReduceScatter},
-	{coll: plan.AllGather, name: Eager, make: eagerAllGather},
-	{coll: plan.Broadcast, name: Eager, make: eagerBroadcast},
-	{coll: plan.Reduce, name: Eager, make: eagerReduce},
-	{coll: plan.AllToAll, name: Eager, make: eagerAllToAll},
-	{coll: plan.Gather, name: Eager, make: eagerGather},
-	{coll: plan.Scatter, name: Eager, make: eagerScatter},
-	{coll: plan.SendRecv, name: Eager, make: eagerSendRecv, max: 2},
+	{coll: plan.AllReduce, name: Direct, make: directAllReduce, reach: true},
+	{coll: plan.ReduceScatter, name: Direct, make: directReduceScatter, reach: true},
+	{coll: plan.AllGather, name: Direct, make: directAllGather, reach: true},
+	{coll: plan.Broadcast, name: Direct, make: directBroadcast, reach: true},
+	{coll: plan.Reduce, name: Direct, make: directReduce, reach: true},
+	{coll: plan.AllToAll, name: Direct, make: directAllToAll, reach: true},
+	{coll: plan.Gather, name: Direct, make: directGather, reach: true},
+	{coll: plan.Scatter, name: Direct, make: directScatter, reach: true},
+	{coll: plan.SendRecv, name: Direct, make: directSendRecv, max: 2, reach: true},
+	{coll: plan.AllReduce, name: Eager, make: eagerAllReduce, reach: true},
+	{coll: plan.ReduceScatter, name: Eager, make: eagerReduceScatter, reach: true},
+	{coll: plan.AllGather, name: Eager, make: eagerAllGather, reach: true},
+	{coll: plan.Broadcast, name: Eager, make: eagerBroadcast, reach: true},
+	{coll: plan.Reduce, name: Eager, make: eagerReduce, reach: true},
+	{coll: plan.AllToAll, name: Eager, make: eagerAllToAll, reach: true},
+	{coll: plan.Gather, name: Eager, make: eagerGather, reach: true},
+	{coll: plan.Scatter, name: Eager, make: eagerScatter, reach: true},
+	{coll: plan.SendRecv, name: Eager, make: eagerSendRecv, max: 2, reach: true},
 	{coll: plan.AllReduce, name: Ring, make: ringAllReduce},
 	{coll: plan.ReduceScatter, name: Ring, make: ringReduceScatter},
 	{coll: plan.AllGather, name: Ring, make: ringAllGather},
@@ -73,6 +85,10 @@ var methods = []method{
 	{coll: plan.AllReduce, name: RHD, make: rhdAllReduce, max: maxHalvingRanks},
 	{coll: plan.ReduceScatter, name: RHD, make: rhdReduceScatter, max: maxHalvingRanks},
 	{coll: plan.AllGather, name: RHD, make: rhdAllGather, max: maxHalvingRanks},
+	{coll: plan.AllReduce, name: Hier, make: hierAllReduce, equal: true, limit: hierAllReduceLimit},
+	{coll: plan.AllToAll, name: Hier, make: hierAllToAll, equal: true, limit: hierAllToAllLimit},
+	{coll: plan.ReduceScatter, name: PAT, make: patReduceScatter, max: maxHalvingRanks},
+	{coll: plan.AllGather, name: PAT, make: patAllGather},
 }
 
 // most is the largest number of ranks of a method.
@@ -93,37 +109,69 @@ func find(coll plan.Coll, name string) *method {
 	return nil
 }
 
-// Fits says whether there is such a method for that many ranks.
-func Fits(coll plan.Coll, name string, nranks int) bool {
-	m := find(coll, name)
-	return m != nil && nranks >= 1 && nranks <= m.most()
+// ends are the job as planners see it, or the reason why it has no plan.
+func (j Job) ends() (*method, *ends, string) {
+	m := find(j.Coll, j.Method)
+	switch {
+	case j.Coll >= plan.NumColls:
+		return nil, nil, "there is no such collective"
+	case m == nil:
+		return nil, nil, fmt.Sprintf("there is no such method; %s has %v", j.Coll, Methods(j.Coll))
+	case j.Ranks < 1 || j.Ranks > m.most():
+		return nil, nil, fmt.Sprintf("the number of ranks is not in 1 … %d", m.most())
+	case j.Cliques != nil && j.Cliques.Ranks() != j.Ranks:
+		return nil, nil, fmt.Sprintf("the cliques have %d ranks", j.Cliques.Ranks())
+	case m.reach && j.Cliques.Count() > 1:
+		return nil, nil, fmt.Sprintf("it is for one clique, and there are %d", j.Cliques.Count())
+	}
+	e := &ends{n: j.Ranks, root: j.Root, cliques: j.Cliques}
+	if e.cliques == nil {
+		e.cliques = plan.EqualCliques(j.Ranks, j.Ranks)
+	}
+	if _, ok := e.cliques.Equal(); m.equal && !ok {
+		return nil, nil, "it is for cliques of one size"
+	}
+	if !j.Coll.Rooted() && j.Coll != plan.SendRecv {
+		e.root = 0
+	}
+	if e.root < 0 || e.root >= e.n {
+		return nil, nil, fmt.Sprintf("root %d is not in 0 … %d", e.root, e.n-1)
+	}
+	if m.limit != nil {
+		if reason := m.limit(e); reason != "" {
+			return nil, nil, reason
+		}
+	}
+	return m, e, ""
 }
 
-// Make plans one rank's part of a collective. The root of a collective without root is ignored.
+// Against says what is against the job; "" if it can be planned.
+func (j Job) Against() string {
+	_, _, reason := j.ends()
+	return reason
+}
+
+// Plan plans one rank's part.
+func (j Job) Plan(rank int) (*plan.Plan, error) {
+	m, e, reason := j.ends()
+	if reason == "" && (rank < 0 || rank >= j.Ranks) {
+		reason = fmt.Sprintf("the rank is not in 0 … %d", j.Ranks-1)
+	}
+	if reason != "" {
+		return nil, &Error{Coll: j.Coll, Method: j.Method, NRanks: j.Ranks, Rank: rank, Reason: reason}
+	}
+	e.rank = rank
+	return m.make(*e), nil
+}
+
+// Fits says whether there is such a method for that many ranks of one clique.
+func Fits(coll plan.Coll, name string, nranks int) bool {
+	return Job{Coll: coll, Method: name, Ranks: nranks}.Against() == ""
+}
+
+// Make plans one rank's part of a collective of one clique.
 func Make(coll plan.Coll, name string, nranks, rank, root int) (*plan.Plan, error) {
-	fail := func(format string, args ...any) (*plan.Plan, error) {
-		return nil, &Error{Coll: coll, Method: name, NRanks: nranks, Rank: rank, Reason: fmt.Sprintf(format, args...)}
-	}
-	if coll >= plan.NumColls {
-		return fail("there is no such collective")
-	}
-	m := find(coll, name)
-	if m == nil {
-		return fail("there is no such method; %s has %v", coll, Methods(coll))
-	}
-	if nranks < 1 || nranks > m.most() {
-		return fail("the number of ranks is not in 1 … %d", m.most())
-	}
-	if rank < 0 || rank >= nranks {
-		return fail("the rank is not in 0 … %d", nranks-1)
-	}
-	if !coll.Rooted() && coll != plan.SendRecv {
-		root = 0
-	}
-	if root < 0 || root >= nranks {
-		return fail("root %d is not in 0 … %d", root, nranks-1)
-	}
-	return m.make(ends{n: nranks, rank: rank, root: root}), nil
+	return Job{Coll: coll, Method: name, Ranks: nranks, Root: root}.Plan(rank)
 }
 
 // Methods lists the methods of a collective, the preferred one first.
@@ -137,7 +185,7 @@ func Methods(coll plan.Coll) []string {
 	return names
 }
 
-// Source is a rank iterator for the verifier and the simulator.
-func Source(coll plan.Coll, name string, nranks, root int) func(rank int) (*plan.Plan, error) {
-	return func(rank int) (*plan.Plan, error) { return Make(coll, name, nranks, rank, root) }
+// Source is a rank iterator for the verifier and the simulator, for one clique.
+func Source(coll plan.Coll, name string, nranks, root int) plan.Source {
+	return Job{Coll: coll, Method: name, Ranks: nranks, Root: root}.Plan
 }

@@ -45,7 +45,7 @@ func TestVerifyEveryMethod(t *testing.T) {
 						break
 					}
 					for _, root := range roots(c, n) {
-						if err := plan.VerifyAll(n, planner.Source(c, name, n, root)); err != nil {
+						if err := plan.VerifyAll(n, nil, planner.Source(c, name, n, root)); err != nil {
 							t.Fatalf("root %d: %v", root, err)
 						}
 					}

@@ -17,69 +17,94 @@ const treeSlots = 2
 
 const treeParts = pattern.Trees * treeDepth
 
-// tree is a rank's place in both trees. A link up has the sender in its tag, as a parent has two of them.
+// tree is a rank's place in both trees of some ranks, its nodes: 0 … size-1. Parts first, first+1, … belong to the trees in
+// turn. A link up has the lower node in its tag, as a node has up to two of them in each tree.
 type tree struct {
 	ends
-	nodes [pattern.Trees]pattern.Node
-	w     *wiring
+	size, root, me int // nodes
+	rankOf         func(node int) int
+	up, down       bool
+	first          int
+	own            func(part plan.Affine) plan.Ref   // what this rank gives
+	also           func(part plan.Affine) []plan.Ref // where results go besides; nil: nowhere
+	w              *wiring
 }
 
 func upTag(tree, child int) int { return tree + pattern.Trees*(child+1) }
 func downTag(tree int) int      { return tree }
 
-// newTree wires the trees, up, down, or both.
+// newTree wires the trees of all ranks, up, down, or both.
 func newTree(e ends, p *plan.Plan, root int, up, down bool) *tree {
-	t := &tree{ends: e}
-	var outs []link
-	for k := range t.nodes {
-		node := pattern.DoubleTree(e.n, root, e.rank, k)
-		t.nodes[k] = node
-		if up && node.Parent >= 0 {
-			outs = append(outs, link{from: e.rank, to: node.Parent, tag: upTag(k, e.rank)})
-		}
-		for _, c := range node.Children {
-			if down {
-				outs = append(outs, link{from: e.rank, to: c, tag: downTag(k)})
-			}
-		}
-	}
-	places := 0
-	if up {
-		places += pattern.Trees * 2 * treeSlots
-	}
-	if down {
-		places += pattern.Trees * treeSlots
-	}
-	t.w = e.wire(p, places, func(r int) []link {
-		var ins []link
-		for k := range pattern.Trees {
-			node := pattern.DoubleTree(e.n, root, r, k)
-			for _, c := range node.Children {
-				if up {
-					ins = append(ins, link{from: c, to: r, tag: upTag(k, c), slots: treeSlots})
-				}
-			}
-			if down && node.Parent >= 0 {
-				ins = append(ins, link{from: node.Parent, to: r, tag: downTag(k), slots: treeSlots})
-			}
-		}
-		return ins
-	}, outs)
+	t := &tree{ends: e, size: e.n, root: root, me: e.rank, rankOf: func(node int) int { return node }, up: up, down: down}
+	t.own = func(part plan.Affine) plan.Ref { return e.mine(plan.Send, part) }
+	t.w = e.wire(p, t.places(), t.ins, t.outs())
 	return t
 }
+
+func (t *tree) node(node, tree int) pattern.Node {
+	return pattern.DoubleTree(t.size, t.root, node, tree)
+}
+
+func (t *tree) places() int {
+	places := 0
+	if t.up {
+		places += pattern.Trees * 2 * treeSlots
+	}
+	if t.down {
+		places += pattern.Trees * treeSlots
+	}
+	return places
+}
+
+// ins lists the links that end at a node.
+func (t *tree) ins(node int) []link {
+	var ins []link
+	for k := range pattern.Trees {
+		at := t.node(node, k)
+		for _, c := range at.Children {
+			if t.up {
+				ins = append(ins, link{from: t.rankOf(c), to: t.rankOf(node), tag: upTag(k, c), slots: treeSlots})
+			}
+		}
+		if t.down && at.Parent >= 0 {
+			ins = append(ins, link{from: t.rankOf(at.Parent), to: t.rankOf(node), tag: downTag(k), slots: treeSlots})
+		}
+	}
+	return ins
+}
+
+// outs lists where this rank's links go.
+func (t *tree) outs() []link {
+	var outs []link
+	for k := range pattern.Trees {
+		at := t.node(t.me, k)
+		if t.up && at.Parent >= 0 {
+			outs = append(outs, link{from: t.rank, to: t.rankOf(at.Parent), tag: upTag(k, t.me)})
+		}
+		for _, c := range at.Children {
+			if t.down {
+				outs = append(outs, link{from: t.rank, to: t.rankOf(c), tag: downTag(k)})
+			}
+		}
+	}
+	return outs
+}
+
+// part is what a tree works on, as the loop variable grows.
+func (t *tree) part(tree int) plan.Affine { return plan.Affine{Base: t.first + tree, I: pattern.Trees} }
 
 // reduceUp reduces all parts towards the root. The trees take turns, so that both are busy.
 func (t *tree) reduceUp() []plan.Op {
 	var body []plan.Op
-	for k, node := range t.nodes {
-		part := span(k * treeDepth)
+	for k := range pattern.Trees {
+		at, part := t.node(t.me, k), t.part(k)
 		var src []plan.Ref
-		for _, c := range node.Children {
+		for _, c := range at.Children {
 			src = append(src, t.w.get(upTag(k, c), true))
 		}
-		src = append(src, t.mine(plan.Send, part))
-		if node.Parent >= 0 {
-			body = join(body, through(part, fold(src, t.w.put(node.Parent, upTag(k, t.rank), true))))
+		src = append(src, t.own(part))
+		if at.Parent >= 0 {
+			body = join(body, through(part, fold(src, t.w.put(t.rankOf(at.Parent), upTag(k, t.me), true))))
 		} else {
 			body = join(body, through(part, finish(src, t.mine(plan.Recv, part))))
 		}
@@ -91,17 +116,20 @@ func (t *tree) reduceUp() []plan.Op {
 // unless that is where they come from.
 func (t *tree) passDown(space plan.Space) []plan.Op {
 	var body []plan.Op
-	for k, node := range t.nodes {
-		part := span(k * treeDepth)
+	for k := range pattern.Trees {
+		at, part := t.node(t.me, k), t.part(k)
 		src, dst := t.mine(space, part), []plan.Ref(nil)
-		if node.Parent >= 0 {
+		if at.Parent >= 0 {
 			src = t.w.get(downTag(k), false)
 		}
-		if node.Parent >= 0 || space != plan.Recv {
+		if at.Parent >= 0 || space != plan.Recv {
 			dst = append(dst, t.mine(plan.Recv, part))
 		}
-		for _, c := range node.Children {
-			dst = append(dst, t.w.put(c, downTag(k), false))
+		for _, c := range at.Children {
+			dst = append(dst, t.w.put(t.rankOf(c), downTag(k), false))
+		}
+		if t.also != nil {
+			dst = append(dst, t.also(part)...)
 		}
 		if len(dst) > 0 {
 			body = join(body, through(part, spread(src, dst...)))

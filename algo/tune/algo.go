@@ -11,7 +11,7 @@ import (
 
 // foreign are NCCL's algorithms that need hardware or methods we do not have (NCCL 2.30 user guide, NCCL_ALGO).
 // Asking for them is legal and has no effect.
-var foreign = []string{"collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"}
+var foreign = []string{"collnetdirect", "collnetchain", "nvls", "nvlstree"}
 
 // wish is what a list asks for: these methods, or all others.
 type wish struct {
@@ -103,12 +103,43 @@ func collNamed(name string) (plan.Coll, bool) {
 	return 0, false
 }
 
-// choose lists the methods to use for a collective, eager first if allowed.
-func (w *wishes) choose(c plan.Coll, nranks int) (methods []string, note string) {
-	usual := []string{planner.Eager, planner.Direct}
-	if nranks == 1 {
-		usual = []string{planner.Direct}
+// far are the methods for ranks in several cliques, the preferred one first.
+var far = map[plan.Coll][]string{
+	plan.AllReduce:     {planner.Hier, planner.Ring},
+	plan.ReduceScatter: {planner.Ring},
+	plan.AllGather:     {planner.Ring},
+	plan.Broadcast:     {planner.Tree},
+	plan.Reduce:        {planner.Tree},
+	plan.AllToAll:      {planner.Hier, planner.Pairwise, planner.Relay},
+	plan.Gather:        {planner.Binomial},
+	plan.Scatter:       {planner.Binomial},
+	plan.SendRecv:      {planner.Ring},
+}
+
+// fits says whether a method can do a collective of this world.
+func (s *Settings) fits(c plan.Coll, method string, nranks int) bool {
+	return planner.Job{Coll: c, Method: method, Ranks: nranks, Cliques: s.Cliques}.Against() == ""
+}
+
+// usual lists the methods that are used without a wish, eager first.
+func (s *Settings) usual(c plan.Coll, nranks int) []string {
+	if s.Cliques.Count() > 1 {
+		for _, m := range far[c] {
+			if s.fits(c, m, nranks) {
+				return []string{m}
+			}
+		}
+		return nil
 	}
+	if nranks == 1 {
+		return []string{planner.Direct}
+	}
+	return []string{planner.Eager, planner.Direct}
+}
+
+// choose lists the methods to use for a collective, eager first if allowed.
+func (w *wishes) choose(c plan.Coll, nranks int, s *Settings) (methods []string, note string) {
+	usual := s.usual(c, nranks)
 	one := w.byColl[c]
 	if one == nil {
 		one = w.any
@@ -119,14 +150,14 @@ func (w *wishes) choose(c plan.Coll, nranks int) (methods []string, note string)
 	var allowed []string
 	if one.not {
 		// The usual ones first, then what else there is.
-		for _, m := range append(usual, planner.Methods(c)...) {
-			if !slices.Contains(one.methods, m) && !slices.Contains(allowed, m) && planner.Fits(c, m, nranks) {
+		for _, m := range append(slices.Clone(usual), planner.Methods(c)...) {
+			if !slices.Contains(one.methods, m) && !slices.Contains(allowed, m) && s.fits(c, m, nranks) {
 				allowed = append(allowed, m)
 			}
 		}
 	} else {
 		for _, m := range one.methods {
-			if planner.Fits(c, m, nranks) {
+			if s.fits(c, m, nranks) {
 				allowed = append(allowed, m)
 			}
 		}

@@ -1,14 +1,17 @@
 package tune
 
 import (
+	"fmt"
+
 	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/algo/planner"
 )
 
 // Settings is what a choice depends on besides the world. They must be equal on all ranks.
 type Settings struct {
-	EagerBytes int64  // capacity of an eager slot: the largest send buffer that may go through it; 0 for none
-	Algo       string // list of methods as in NCCL_ALGO; "" for no wish
+	EagerBytes int64         // capacity of an eager slot: the largest send buffer that may go through it; 0 for none
+	Algo       string        // list of methods as in NCCL_ALGO; "" for no wish
+	Cliques    *plan.Cliques // who loads and stores whom; nil: all ranks
 }
 
 // Default is the table of a communicator. notes are wishes that could not be met, a line each; a wish that means
@@ -20,12 +23,22 @@ func Default(nranks int, s Settings) (t Table, notes []string, err error) {
 	}
 	for c := range plan.NumColls {
 		if c == plan.SendRecv {
-			t = append(t, rows(c, s.EagerBytes, []string{planner.Eager, planner.Direct})...)
+			// A message is between two ranks, of one clique or of two.
+			far, pair := s.Cliques.Count() > 1, s
+			if far {
+				pair.Cliques = plan.EqualCliques(2, 1)
+			}
+			methods := pair.usual(c, 2)
+			t = append(t, rows(c, s.EagerBytes, methods)...)
 			continue
 		}
-		methods, note := wishes.choose(c, nranks)
+		methods, note := wishes.choose(c, nranks, &s)
 		if note != "" {
 			notes = append(notes, note)
+		}
+		if len(methods) == 0 {
+			notes = append(notes, fmt.Sprintf("%s of %d ranks in %d cliques: no method; calls of it will fail", c, nranks, s.Cliques.Count()))
+			continue
 		}
 		t = append(t, rows(c, s.EagerBytes, methods)...)
 	}

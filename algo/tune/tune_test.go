@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gccl/gccl/algo/plan"
+	"github.com/gccl/gccl/algo/planner"
 )
 
 func TestDefault(t *testing.T) {
@@ -66,6 +67,26 @@ func TestWishes(t *testing.T) {
 	} {
 		if _, _, err := Default(4, Settings{Algo: algo}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", algo, err, want)
+		}
+	}
+}
+
+// Across cliques every collective has a method that fits, whatever was wished.
+func TestCliques(t *testing.T) {
+	for _, w := range []*plan.Cliques{plan.EqualCliques(8, 1), plan.EqualCliques(8, 4), plan.EqualCliques(7, 4), plan.EqualCliques(128, 16)} {
+		for _, algo := range []string{"", "ring", "eager,direct", "^ring,tree", "allreduce:direct,tree"} {
+			table, _, err := Default(w.Ranks(), Settings{EagerBytes: 100, Algo: algo, Cliques: w})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for c := range plan.SendRecv {
+				for _, bytes := range []int64{1, 1 << 30} {
+					j := planner.Job{Coll: c, Method: table.Pick(c, bytes), Ranks: w.Ranks(), Cliques: w}
+					if against := j.Against(); against != "" {
+						t.Errorf("%q, %d ranks in %d cliques, %s: %q: %s", algo, w.Ranks(), w.Count(), c, j.Method, against)
+					}
+				}
+			}
 		}
 	}
 }

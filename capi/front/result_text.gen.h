@@ -5,15 +5,15 @@
 #define GCCL_RESULT_TEXT_GEN_H
 
 /* X(enumerator, number, text) */
-#define GCCL_RESULTS(X)                                               \
-  X(ncclSuccess, 0, "no error")                                       \
-  X(ncclUnhandledCudaError, 1, "a CUDA call failed")                  \
-  X(ncclSystemError, 2, "a system call failed")                       \
-  X(ncclInternalError, 3, "internal error of the library")            \
-  X(ncclInvalidArgument, 4, "invalid argument")                       \
-  X(ncclInvalidUsage, 5, "invalid usage")                             \
+#define GCCL_RESULTS(X) \
+  X(ncclSuccess, 0, "no error") \
+  X(ncclUnhandledCudaError, 1, "a CUDA call failed") \
+  X(ncclSystemError, 2, "a system call failed") \
+  X(ncclInternalError, 3, "internal error of the library") \
+  X(ncclInvalidArgument, 4, "invalid argument") \
+  X(ncclInvalidUsage, 5, "invalid usage") \
   X(ncclRemoteError, 6, "a peer process ended or the network failed") \
-  X(ncclInProgress, 7, "operation in progress")                       \
+  X(ncclInProgress, 7, "operation in progress") \
   X(ncclTimeout, 8, "operation did not finish in time")
 
 #define GCCL_RESULT_COUNT 9

@@ -62,7 +62,7 @@ func (o *options) run(w io.Writer, rankGiven bool) error {
 		if o.ranks > maxVerifyRanks {
 			return fmt.Errorf("verify %s %s: %d ranks, at most %d", o.coll, o.method, o.ranks, maxVerifyRanks)
 		}
-		if err := plan.VerifyAll(o.ranks, planner.Source(coll, o.method, o.ranks, o.root)); err != nil {
+		if err := plan.VerifyAll(o.ranks, nil, planner.Source(coll, o.method, o.ranks, o.root)); err != nil {
 			return err
 		}
 	}

@@ -97,11 +97,21 @@ type Memory struct{ p *C.gccl_net_mr }
 // Blob is what peers import.
 func (m Memory) Blob() []byte { return C.GoBytes(unsafe.Pointer(&m.p.blob[0]), C.int(m.p.blob_bytes)) }
 
+// C is the gccl_net_mr.
+func (m Memory) C() Handle { return Handle(m.p) }
+
 // Deregister ends the registration.
 func (m Memory) Deregister() { C.tp_dereg(m.p) }
 
 // Remote is an imported registration.
 type Remote struct{ r C.gccl_net_rmr }
+
+// C copies the gccl_net_rmr to C memory.
+func (r Remote) C() (p Handle, free func()) {
+	c := C.malloc(C.sizeof_gccl_net_rmr)
+	*(*C.gccl_net_rmr)(c) = r.r
+	return c, func() { C.free(c) }
+}
 
 // ErrBusy says that queues are full: poll, then retry. It is not a failure.
 var ErrBusy = errors.New("queues are full")

@@ -13,8 +13,8 @@ import (
 // Maker opens endpoints of the transport under test: for tests of one process both ranks are in it.
 type Maker struct {
 	Open func(t testing.TB, rank int, secret transport.Secret) transport.Endpoint
-	// Lossy transports fail connections on purpose: only what holds then is tested.
-	Lossy bool
+	// OneProcess transports have both ranks in one process in every test.
+	OneProcess bool
 	// Scale divides the amounts of the long tests, for slow machines.
 	Scale int
 }

@@ -30,6 +30,11 @@ type trial struct {
 	view    plan.View
 	inPlace bool
 	threads bool
+	cliques *plan.Cliques // nil: one
+}
+
+func (c trial) job() planner.Job {
+	return planner.Job{Coll: c.coll, Method: c.method, Ranks: c.n, Root: c.root, Cliques: c.cliques}
 }
 
 func (c trial) String() string {
@@ -67,7 +72,7 @@ func (c trial) run(w *world.World) (got, want [][]byte, err error) {
 	call := sim.Call{Count: c.count, Type: c.t, Op: c.op, Send: make([][]byte, c.n), Recv: make([][]byte, c.n), View: c.view}
 	recv := make([]*world.Buf, c.n)
 	for r := range c.n {
-		p, err := planner.Make(c.coll, c.method, c.n, r, c.root)
+		p, err := c.job().Plan(r)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -129,7 +134,7 @@ func (c trial) run(w *world.World) (got, want [][]byte, err error) {
 	if err := w.Run(c.threads); err != nil {
 		return nil, nil, err
 	}
-	if err := sim.Run(c.n, planner.Source(c.coll, c.method, c.n, c.root), call); err != nil {
+	if err := sim.Run(c.n, c.job().Plan, call); err != nil {
 		return nil, nil, fmt.Errorf("simulator: %w", err)
 	}
 	for r := range got {
@@ -211,11 +216,32 @@ func TestEveryMethodAgainstTheSimulator(t *testing.T) {
 								root = 0
 							}
 							inPlace := (i+k)%2 == 1 && coll != plan.AllToAll
-							trial{coll, method, n, root, count, sim.Float32, sim.Sum, v, inPlace, k%3 == 2}.check(t, w)
+							trial{coll, method, n, root, count, sim.Float32, sim.Sum, v, inPlace, k%3 == 2, nil}.check(t, w)
 						}
 					}
 				}
 			})
+		}
+	}
+}
+
+// Plans for several cliques, run where all ranks could reach each other: they must not need to.
+func TestCliquesAgainstTheSimulator(t *testing.T) {
+	for _, size := range []int{1, 2, 3} {
+		for _, count := range []int{2, 3} {
+			n := size * count
+			w := newWorld(t, n)
+			for coll := plan.Coll(0); coll < plan.SendRecv; coll++ {
+				for _, method := range planner.Methods(coll) {
+					c := trial{coll, method, n, 0, 0, sim.Float16, sim.Avg, plan.View{}, false, size == 2, plan.EqualCliques(n, size)}
+					if c.job().Against() != "" {
+						continue
+					}
+					for _, c.count = range []int{1, 17, 4099} {
+						c.check(t, w)
+					}
+				}
+			}
 		}
 	}
 }
@@ -233,7 +259,7 @@ func TestEveryTypeAndOperatorAgainstTheSimulator(t *testing.T) {
 				}
 				for dt := sim.DType(0); dt < sim.NumDTypes; dt++ {
 					for op := sim.RedOp(0); op < sim.NumRedOps; op++ {
-						trial{coll, method, n, 1 * b2i(coll == plan.Reduce), count, dt, op, views(n)[int(op)%3], false, false}.check(t, w)
+						trial{coll, method, n, 1 * b2i(coll == plan.Reduce), count, dt, op, views(n)[int(op)%3], false, false, nil}.check(t, w)
 					}
 				}
 			})
@@ -267,7 +293,7 @@ func TestManyOperationsInARow(t *testing.T) {
 			root = rng.IntN(n)
 		}
 		v := views(n)[rng.IntN(7)]
-		trial{coll, method, n, root, count, sim.Int32, sim.Sum, v, false, i%2 == 0}.check(t, w)
+		trial{coll, method, n, root, count, sim.Int32, sim.Sum, v, false, i%2 == 0, nil}.check(t, w)
 	}
 }
 

@@ -1,0 +1,59 @@
+package planner
+
+import (
+	"github.com/gccl/gccl/algo/pattern"
+	"github.com/gccl/gccl/algo/plan"
+)
+
+// Hier is the family of hierarchical methods: first inside the clique, then on rails, a rail being the ranks with the same
+// place in their cliques. So every rank takes an equal share of what leaves its clique. Only slots and a rank's own buffers
+// are touched. All cliques must have one size.
+const Hier = "hier"
+
+// hier is a rank's place: its clique among cliques, its place among the size ranks of its clique.
+type hier struct {
+	ends
+	ncliques, clique int
+	size, index      int
+	w                *wiring
+}
+
+func newHier(e ends) *hier {
+	h := &hier{ends: e, ncliques: e.cliques.Count()}
+	h.size, _ = e.cliques.Equal()
+	h.clique, h.index = e.cliques.Of(e.rank)
+	return h
+}
+
+// insideSlots holds the parts of a rail, and one more: an op fills a slot before it gives one back.
+const insideSlots = treeParts + 1
+
+// tagInside is the link from the member before, or from each member.
+const tagInside = -4
+
+// inside is the rank of a member of this clique, by its place, counted around.
+func (h *hier) inside(index int) int { return h.ends.cliques.Member(h.clique, mod(index, h.size)) }
+
+// onRail is the rank of this rail in a clique, counted around.
+func (h *hier) onRail(clique int) int { return h.ends.cliques.Member(mod(clique, h.ncliques), h.index) }
+
+// railTree is the double tree of a rail as one of its ranks sees it. Rails have their roots in different cliques.
+func (h *hier) railTree(clique, index int) *tree {
+	all := h.ends.cliques
+	return &tree{
+		ends: h.ends, size: h.ncliques, root: index % h.ncliques, me: clique, up: true, down: true,
+		rankOf: func(node int) int { return all.Member(node, index) }, first: index * treeParts,
+	}
+}
+
+// group is the parts of a rail, one by one as the loop variable grows.
+func (h *hier) group(index int) plan.Affine { return span(mod(index, h.size) * treeParts) }
+
+// ring is a loop over the parts of one rail.
+func (h *hier) ring(index int, op func(part plan.Affine) plan.Op) []plan.Op {
+	part := h.group(index)
+	return loop(treeParts, through(part, op(part))...)
+}
+
+// nextInside is the member after this one.
+func (h *hier) nextInside() int { return h.inside(pattern.Next(h.index, h.size)) }
