@@ -27,7 +27,7 @@ CUfunction gccl_cuda_kernel(const gccl_cuda_context *x, unsigned coll, unsigned 
 
 static CUresult find(gccl_cuda_context *x, unsigned coll, unsigned dtype, unsigned op, CUfunction *out, char *name) {
   int threads;
-  if (gccl_leader_kernel_name(name, coll, dtype, op)) return CUDA_ERROR_NOT_FOUND;
+  if (gccl_leader_kernel_name(name, coll, dtype, op)) return CUDA_SUCCESS; /* there is none */
   CUresult e = gccl_cu.ModuleGetFunction(out, x->module, name);
   if (!e && gccl_cu.FuncLoad) e = gccl_cu.FuncLoad(*out);
   if (!e) e = gccl_cu.FuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, *out);

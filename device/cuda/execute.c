@@ -131,7 +131,11 @@ static CUresult mark(pass *p) {
   return e;
 }
 
-static unsigned work_op(uint8_t red) { return red <= GCCL_RED_MIN ? red : GCCL_WORK_SUM; }
+/* Average: floats are scaled before the fold, integers divided after it. */
+static unsigned work_op(uint8_t red, uint8_t dtype) {
+  if (red <= GCCL_RED_MIN) return red;
+  return red == GCCL_RED_AVG && dtype <= 5 ? GCCL_WORK_SUMPOSTDIV : GCCL_WORK_PREMULSUM;
+}
 
 /* Fills a rank's place; 0 or a latched error. */
 static int place(gccl_cuda_comm *d, gccl_leader_work *w, int q, const gccl_cuda_record *r) {
@@ -141,14 +145,14 @@ static int place(gccl_cuda_comm *d, gccl_leader_work *w, int q, const gccl_cuda_
   k->recv = r->recv.kind == GCCL_CUDA_NONE ? 0 : gccl_cuda_reach(d, q, &r->recv);
   if ((!k->send && r->send.kind != GCCL_CUDA_NONE) || (!k->recv && r->recv.kind != GCCL_CUDA_NONE))
     return atomic_load(&c->error) ? GCCL_RC_CUDA : GCCL_RC_INTERNAL;
-  if (w->flags & GCCL_WORK_SCALED && r->scaled) {
+  if (w->op == GCCL_WORK_PREMULSUM && r->scaled) {
     k->scale = r->scale;
     if (r->scale_device) w->scale_device |= 1ull << q;
   }
   return 0;
 }
 
-/* Average: floats are scaled before the fold, integers divided after it. The same bits as in host mode (exec/coll.c). */
+/* The same bits as in host mode (exec/coll.c). */
 static void average(gccl_leader_work *w, const gccl_op *x) {
   uint64_t n = (uint64_t)x->comm->nranks;
   if (x->dtype <= 5) {
@@ -160,7 +164,6 @@ static void average(gccl_leader_work *w, const gccl_op *x) {
     s.f64 = 1.0 / (double)n;
   else
     s.f32 = 1.0f / (float)n;
-  w->flags = GCCL_WORK_SCALED;
   for (unsigned q = 0; q < n; q++) w->rank[q].scale = s.u64;
 }
 
@@ -179,12 +182,11 @@ static int collective(pass *p, gccl_op *x) {
   w.version = GCCL_WORK_VERSION;
   w.coll = x->coll;
   w.dtype = x->dtype;
-  w.op = (uint8_t)work_op(x->red);
+  w.op = (uint8_t)work_op(x->red, x->dtype);
   w.nranks = (uint16_t)n;
   w.root = (uint16_t)x->root;
   w.count = x->count;
   if (x->red == GCCL_RED_AVG && gccl_coll_folds(x->coll)) average(&w, x);
-  if (x->red == GCCL_RED_USER && gccl_coll_folds(x->coll)) w.flags = GCCL_WORK_SCALED;
   gccl_cuda_record mine;
   if ((rc = gccl_cuda_fill_own(b, x, 1, &mine)) || (rc = place(d, &w, d->rank, &mine))) return rc;
   for (int q = 0; q < n; q++)
@@ -230,10 +232,9 @@ static int alone(pass *p, gccl_op *x) {
   w.version = GCCL_WORK_VERSION;
   w.coll = GCCL_ALL_REDUCE;
   w.dtype = x->dtype;
-  w.op = GCCL_WORK_SUM;
+  w.op = GCCL_WORK_PREMULSUM;
   w.nranks = 1;
   w.count = x->count;
-  w.flags = GCCL_WORK_SCALED;
   if ((rc = place(p->d, &w, 0, &mine))) return rc;
   return launch(b, gccl_cuda_kernel(p->d->cx, w.coll, w.dtype, w.op), gccl_leader_dims(&w, p->d->cx->sms), &w, "a scaled copy");
 }

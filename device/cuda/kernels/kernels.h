@@ -14,7 +14,7 @@ enum { GCCL_KERNEL_NAME = 64, GCCL_LEADER_THREADS = 512 };
 
 static const char *const gccl_kernel_types[12] = {"i8", "u8", "i32", "u32", "i64", "u64", "f16", "f32", "f64", "bf16", "f8e4m3", "f8e5m2"};
 static const uint8_t gccl_kernel_type_size[12] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-static const char *const gccl_kernel_ops[GCCL_WORK_OPS] = {"Sum", "Prod", "Max", "Min"};
+static const char *const gccl_kernel_ops[GCCL_WORK_OPS] = {"Sum", "Prod", "Max", "Min", "PreMulSum", "SumPostDiv"};
 static const char *const gccl_kernel_colls[GCCL_NUM_COLLS] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce",
                                                               "AllToAll",  "Gather",        "Scatter",   "SendRecv"};
 
@@ -26,7 +26,7 @@ static inline int gccl_leader_kernel_name(char name[GCCL_KERNEL_NAME], unsigned 
   if (coll >= GCCL_NUM_COLLS) return -1;
   if (!gccl_coll_folds(coll))
     snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_GCCL_LEADER", gccl_kernel_colls[coll]);
-  else if (dtype < 12 && op < GCCL_WORK_OPS)
+  else if (dtype < 12 && op < GCCL_WORK_OPS && (op != GCCL_WORK_SUMPOSTDIV || dtype <= 5))
     snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_%s_%s_GCCL_LEADER", gccl_kernel_colls[coll], gccl_kernel_ops[op],
              gccl_kernel_types[dtype]);
   else
@@ -38,25 +38,29 @@ typedef struct {
   unsigned grid, block; /* both one-dimensional; no dynamic shared memory */
 } gccl_launch_dims;
 
-/* Blocks so that every thread has one vector, up to `most`. */
-static inline gccl_launch_dims gccl_leader_blocks(uint64_t bytes, unsigned most) {
-  uint64_t vectors = (bytes + 15) / 16, grid = (vectors + GCCL_LEADER_THREADS - 1) / GCCL_LEADER_THREADS;
-  gccl_launch_dims d = {grid > most ? most : grid < 1 ? 1 : (unsigned)grid, GCCL_LEADER_THREADS};
+/* Blocks so that every thread has one vector of a part, up to `most` and at least one for each part. */
+static inline gccl_launch_dims gccl_leader_blocks(uint64_t parts, uint64_t bytes, uint64_t most) {
+  const uint64_t tile = 16 * GCCL_LEADER_THREADS, want = (bytes + tile - 1) / tile, each = want * parts > most ? most / parts : want;
+  const gccl_launch_dims d = {(unsigned)(parts * (each ? each : 1)), GCCL_LEADER_THREADS};
   return d;
 }
 
-/* multiprocessors: CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. */
+/* The grid must be this one: kernels of several parts take it as so many blocks for each. multiprocessors:
+ * CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT. */
 static inline gccl_launch_dims gccl_leader_dims(const gccl_leader_work *w, unsigned multiprocessors) {
   uint64_t parts = 1; /* of count elements, each visited once */
   if (w->coll == GCCL_REDUCE_SCATTER || w->coll == GCCL_ALL_GATHER || w->coll == GCCL_GATHER || w->coll == GCCL_SCATTER) parts = w->nranks;
   if (w->coll == GCCL_ALL_TO_ALL) parts = (uint64_t)w->nranks * w->nranks;
-  return gccl_leader_blocks(parts * w->count * gccl_kernel_type_size[w->dtype], 2 * multiprocessors);
+  return gccl_leader_blocks(parts, w->count * gccl_kernel_type_size[w->dtype], 2ull * multiprocessors);
 }
 
-static inline gccl_launch_dims gccl_copy_dims(const gccl_copy_work *w, unsigned multiprocessors) {
-  uint64_t bytes = 0;
-  for (unsigned i = 0; i < w->n; i++) bytes += w->item[i].bytes;
-  return gccl_leader_blocks(bytes, 2 * multiprocessors);
+/* Sets w->chunk too: small lists are spread over more blocks. */
+static inline gccl_launch_dims gccl_copy_dims(gccl_copy_work *w, unsigned multiprocessors) {
+  const uint64_t small = 16 * GCCL_LEADER_THREADS;
+  uint64_t chunks = 0;
+  for (unsigned i = 0; i < w->n; i++) chunks += (w->item[i].bytes + small - 1) / small;
+  w->chunk = chunks <= 2 * multiprocessors ? small : 8 * small;
+  return gccl_leader_blocks(1, chunks * small, 2ull * multiprocessors);
 }
 
 /* The same kernels compiled for the CPU (libgccl_kernels_cpu.so, make kernels-cpu): symbols of the same names. Runs the blocks 0 … grid-1

@@ -1,0 +1,90 @@
+# The CUDA kernels: toolchain, fat binary, and their form for the CPU.
+#
+# make cuda-toolchain   fetches the compiler as wheels into .tools/cuda, unless a toolkit 12.8 or a later 12 is installed
+# make cuda             compiles all kernels and puts them into libgccl.so
+# make kernels-cpu      the kernels compiled by g++, for tests and device/fake
+#
+# make build compiles no kernels by itself; once make cuda has run, it keeps them up to date.
+
+CUDA        := $(BUILD)/cuda
+CUDA_ARCHS  := 80 90 100
+CUDA_PTX    := 80
+CUDA_TYPES  := i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2
+CUDA_UNITS  := $(CUDA_TYPES:%=leader_fold-%) leader_copy
+CUDA_HEADERS := $(wildcard device/cuda/kernels/*.cuh device/cuda/nvrtc/*.h device/layout/*.h device/host/reduce/convert.h)
+CUDA_WHEELS := nvidia-cuda-nvrtc-cu12==12.8.93 nvidia-cuda-nvcc-cu12==12.8.93 nvidia-nvfatbin-cu12==12.8.90
+CUDA_FLAGS  := -std=c++17 --fmad=false -default-device -Idevice/cuda/nvrtc
+CPU_FLAGS   := -std=c++17 -O1 -g -fPIC -fvisibility=default -ffp-contract=off -Wall -Wextra -Werror -Wno-unknown-pragmas -x c++ -include device/cuda/kernels/cpu.h
+
+# unit-type → the source's stem, and what the type means to it.
+cuda_source = device/cuda/kernels/$(firstword $(subst -, ,$(1))).cu
+cuda_type   = $(word 2,$(subst -, ,$(1)))
+cuda_define = $(if $(cuda_type),-DGCCL_TYPE=$(cuda_type) $(if $(filter i% u%,$(cuda_type)),-DGCCL_TYPE_IS_INTEGER))
+cuda_tool   = $$(device/cuda/build/toolchain | sed -n 's/^$(1) //p')
+
+.PHONY: cuda cuda-toolchain cuda-toolchain-check kernels-cpu
+cuda-toolchain:
+	@device/cuda/build/toolchain >/dev/null || { rm -rf .tools/cuda.part && \
+	  python3 -m pip install --quiet --no-deps --target .tools/cuda.part $(CUDA_WHEELS) && rm -rf .tools/cuda && mv .tools/cuda.part .tools/cuda; }
+	@device/cuda/build/toolchain
+
+cuda-toolchain-check:
+	@device/cuda/build/toolchain >/dev/null || { echo "make: no CUDA compiler: make cuda-toolchain fetches one into .tools/cuda" \
+	  "(a toolkit 12.8 or a later 12, by nvcc on PATH or CUDA_HOME, is used if there is one)" >&2; exit 1; }
+
+cuda: $(CUDA)/kernels.fatbin
+	@$(MAKE) --no-print-directory $(LIB)/libgccl.so
+	@echo "kernels for $(CUDA_ARCHS:%=sm_%), PTX for $(CUDA_PTX:%=compute_%): $$(stat -c %s $<) bytes"
+
+$(CUDA)/kernelc: device/cuda/build/kernelc.c
+	@mkdir -p $(@D)
+	@$(CC) -O2 -Wall -Wextra -Werror $< -o $@ -ldl
+
+# One unit for one architecture.
+define cuda_unit
+$(CUDA)/$(2)/$(1).ptx: $(call cuda_source,$(1)) $(CUDA_HEADERS) $(CUDA)/kernelc | cuda-toolchain-check
+	@mkdir -p $$(@D)
+	@echo nvrtc $(1) compute_$(2)
+	@$(CUDA)/kernelc ptx "$$(call cuda_tool,nvrtc)" $$@ $$< -arch=compute_$(2) $(CUDA_FLAGS) $(call cuda_define,$(1))
+endef
+$(foreach a,$(CUDA_ARCHS),$(foreach u,$(CUDA_UNITS),$(eval $(call cuda_unit,$(u),$(a)))))
+
+# All units of an architecture in one module: their PTX one after another under the first one's directives. Kernels are
+# all that is global in them.
+$(CUDA)/sm_%.ptx: $(foreach a,$(CUDA_ARCHS),$(CUDA_UNITS:%=$(CUDA)/$(a)/%.ptx))
+	@awk '/^\.(version|target|address_size)/ { if (seen[$$1]++) next } { print }' $(CUDA_UNITS:%=$(CUDA)/$*/%.ptx) > $@
+
+$(CUDA)/sm_%.cubin: $(CUDA)/sm_%.ptx
+	@echo ptxas sm_$*
+	@"$(call cuda_tool,ptxas)" -v -arch=sm_$* $< -o $@ 2> $(CUDA)/sm_$*.report || { cat $(CUDA)/sm_$*.report >&2; exit 1; }
+
+$(CUDA)/kernels.fatbin: $(CUDA_ARCHS:%=$(CUDA)/sm_%.cubin)
+	@$(CUDA)/kernelc fatbin "$(call cuda_tool,nvfatbin)" $@ $(foreach a,$(CUDA_ARCHS),sm_$(a)=$(CUDA)/sm_$(a).cubin) \
+	  $(foreach a,$(CUDA_PTX),compute_$(a)=$(CUDA)/sm_$(a).ptx)
+
+$(OBJ)/device/cuda/fatbin.o: device/cuda/build/fatbin.S $(CUDA)/kernels.fatbin
+	@mkdir -p $(@D)
+	$(CC) -c -DGCCL_FATBIN='"$(CUDA)/kernels.fatbin"' $< -o $@
+
+# ---- For the CPU -------------------------------------------------------------------------------------------------
+
+kernels-cpu: $(LIB)/libgccl_kernels_cpu.so
+
+define cpu_unit
+$(CUDA)/cpu/$(1).o: $(call cuda_source,$(1)) $(CUDA_HEADERS) device/cuda/kernels/cpu.h
+	@mkdir -p $$(@D)
+	@echo g++ $(1)
+	@$(CXX) $(CPU_FLAGS) $(CFLAGS_EXTRA) $(call cuda_define,$(1)) -c $$< -o $$@
+endef
+$(foreach u,$(CUDA_UNITS),$(eval $(call cpu_unit,$(u))))
+
+$(LIB)/libgccl_kernels_cpu.so: $(CUDA_UNITS:%=$(CUDA)/cpu/%.o)
+	@mkdir -p $(@D)
+	$(CXX) -shared -pthread $(CFLAGS_EXTRA) -o $@ $^
+
+# ---- The check of both forms (tests/gpu/kernels) -----------------------------------------------------------------
+
+KERNELS_CHECK_SRC := $(wildcard tests/gpu/kernels/prog/*.c device/host/reduce/*.c)
+$(BIN)/kernels-check: $(KERNELS_CHECK_SRC) $(wildcard tests/gpu/kernels/prog/*.h) $(C_HEADERS) device/cuda/driver.h device/cuda/kernels/kernels.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $(CFLAGS_EXTRA) $(KERNELS_CHECK_SRC) -o $@ -ldl -pthread

@@ -1,0 +1,1 @@
+/* See stdint.h beside this. memcpy is NVRTC's own. */
