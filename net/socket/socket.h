@@ -1,0 +1,22 @@
+/* The transport over TCP. */
+#ifndef GCCL_NET_SOCKET_H
+#define GCCL_NET_SOCKET_H
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "../transport/transport.h"
+
+/* The two system calls of the data path, so that tests can put faults into them. */
+typedef struct {
+  ssize_t (*send)(void *arg, int fd, const struct msghdr *);
+  ssize_t (*receive)(void *arg, int fd, const struct iovec *, int n);
+} gccl_socket_io;
+
+gccl_net_ep *gccl_socket_open(int32_t rank, char *why);
+void gccl_socket_set_io(gccl_net_ep *, const gccl_socket_io *, void *arg);
+gccl_net_conn *gccl_socket_conn(gccl_net_ep *, int32_t peer, const int *fds, int n, char *why);
+void gccl_socket_start(gccl_net_conn *);
+int gccl_socket_frame_wrong(const void *head);
+
+#endif
