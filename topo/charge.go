@@ -69,19 +69,25 @@ func milli(bw float64) int64 { return int64(math.Round(bw * 1000)) }
 type ledger struct {
 	sys     *System
 	left    []int64 // by Link.index
-	ports   []int64 // by index of NET nodes; those of one adapter and port go together
+	ports   []int64 // by index of NET nodes
+	shared  [][]int // the NET nodes of the same adapter and port
 	costs   [][][]charge
 	amounts [levels][rates]int64
 }
 
 func newLedger(s *System) *ledger {
 	b := &ledger{sys: s, left: make([]int64, len(s.Links)), ports: make([]int64, s.Count(NETNode)),
-		costs: make([][][]charge, len(s.paths))}
+		costs: make([][][]charge, len(s.paths)), shared: make([][]int, s.Count(NETNode))}
 	for i, l := range s.Links {
 		b.left[i] = milli(l.BW)
 	}
 	for i, n := range s.Nodes[NETNode] {
 		b.ports[i] = milli(n.Net.BW)
+		for j, m := range s.Nodes[NETNode] {
+			if sameAdapter(m, n) {
+				b.shared[i] = append(b.shared[i], j)
+			}
+		}
 	}
 	for i := range b.costs {
 		b.costs[i] = make([][]charge, len(s.paths))
@@ -133,10 +139,8 @@ func (b *ledger) give(from, to *Node, v level) {
 
 // port books a channel that begins at a network device; amount may be negative to give back.
 func (b *ledger) port(n *Node, amount int64) {
-	for i, m := range b.sys.Nodes[NETNode] {
-		if sameAdapter(m, n) {
-			b.ports[i] -= amount
-		}
+	for _, i := range b.shared[n.Index] {
+		b.ports[i] -= amount
 	}
 }
 

@@ -32,6 +32,8 @@ type task struct {
 	best               *best
 	walk               *walk
 	left               int // steps in all
+	hops               map[hopKey]int
+	types              map[PathType]bool
 }
 
 func newTask(s *System, o Options, p Pattern, minCh, maxCh int) *task {
@@ -100,6 +102,9 @@ func (t *task) startSpeed(minCh int) int {
 func (t *task) devices() int { return t.sys.Count(DEVNode) }
 
 func (t *task) run(l limits) int {
+	if t.hopeless(l) {
+		return 1 // as after a walk that tried everything
+	}
 	steps := stepsTry
 	if l.same {
 		steps = stepsSame
@@ -146,14 +151,14 @@ func (t *task) widen() {
 		if t.inter {
 			maxIntra = l.typeInter // inside no worse than outside
 		}
-		if l.typeIntra < maxIntra && (!found || l.typeIntra < t.best.typeIntra) {
-			if l.typeIntra++; l.typeIntra < DIS {
-				continue
-			}
+		if typ := t.nextType(l.typeIntra, maxIntra, t.best.typeIntra); typ < DIS {
+			l.typeIntra = typ
+			continue
 		}
 		l.typeIntra = start.typeIntra
-		if t.inter && l.typeInter < t.maxInter && (!found || l.typeInter < t.best.typeInter || l.typeInter < PXN) {
-			if l.typeInter++; l.typeInter < DIS {
+		if t.inter {
+			if typ := t.nextType(l.typeInter, t.maxInter, max(PXN, t.best.typeInter)); typ < DIS {
+				l.typeInter = typ
 				continue
 			}
 		}
@@ -170,6 +175,20 @@ func (t *task) widen() {
 		}
 		return
 	}
+}
+
+// nextType is the next worse type that any way has, at most the limit and, if something was found, enough. It is DIS if there
+// is none.
+func (t *task) nextType(typ, limit, enough PathType) PathType {
+	if t.best.n() > 0 {
+		limit = min(limit, enough)
+	}
+	for typ++; typ <= limit; typ++ {
+		if t.present(typ) {
+			return typ
+		}
+	}
+	return DIS
 }
 
 // double makes two channels of each fast one: more channels keep more of a GPU busy.

@@ -2,7 +2,6 @@ package topo
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -52,7 +51,11 @@ type walk struct {
 	steps int
 	best  *best
 
-	choices map[choiceKey][]int
+	sh       *shape
+	switched bool                // there is an NVLink switch
+	stack    []int               // candidates of all steps of this moment
+	sorted   [][]score           // by GPU and network device
+	choices  map[choiceKey][]int // network devices
 }
 
 // found is a channel as indices of GPU and NET nodes.
@@ -74,13 +77,14 @@ func (b *best) n() int { return len(b.chans) }
 
 func newWalk(s *System, between bool, b *best) *walk {
 	w := &walk{sys: s, inter: between, ledger: newLedger(s), gpus: s.Nodes[GPUNode], nets: s.Nodes[NETNode], best: b,
-		choices: map[choiceKey][]int{}}
+		choices: map[choiceKey][]int{}, switched: s.Count(NVSNode) > 0}
+	w.sorted = make([][]score, len(w.gpus)*(len(w.nets)+1))
 	return w
 }
 
 // run searches once under the limits. It returns the steps left, or complete.
 func (w *walk) run(l limits, steps int) int {
-	w.limits, w.steps, w.done, w.hops = l, steps, 0, 0
+	w.limits, w.steps, w.done, w.hops, w.sh = l, steps, 0, 0, shapes[l.pattern]
 	for len(w.chans) < l.maxCh {
 		w.chans = append(w.chans, found{gpus: make([]int, len(w.gpus)), used: make([]bool, len(w.gpus)), in: -1, out: -1})
 	}
@@ -88,8 +92,6 @@ func (w *walk) run(l limits, steps int) int {
 	w.next()
 	return w.steps
 }
-
-func (w *walk) shape() *shape { return shapes[w.pattern] }
 
 // leg is what a walk has still to do in this channel.
 type leg struct {
@@ -100,9 +102,9 @@ type leg struct {
 
 func (w *walk) firstLeg(o order) leg {
 	if w.inter {
-		return leg{out: w.shape().leaveAt(len(w.gpus)), close: -1, order: o}
+		return leg{out: w.sh.leaveAt(len(w.gpus)), close: -1, order: o}
 	}
-	if w.shape().closes {
+	if w.sh.closes {
 		return leg{out: -1, close: len(w.gpus) - 1, order: o}
 	}
 	return leg{out: -1, close: -1, order: o}
@@ -114,7 +116,7 @@ func (w *walk) next() {
 	case w.inter:
 		w.fromNets()
 		return
-	case w.shape().heads:
+	case w.sh.heads:
 		w.enter(nil, w.done, 0, w.firstLeg(byScore))
 		return
 	case w.done == 0:
@@ -163,7 +165,7 @@ func (w *walk) follow(a, b *Node, v level) bool {
 	if p.typ >= DIS || p.typ > limit {
 		return false
 	}
-	if w.shape().bothWays && w.sys.path(b, a).typ > limit {
+	if w.sh.bothWays && w.sys.path(b, a).typ > limit {
 		return false
 	}
 	if !w.take(a, b, v) {
@@ -195,12 +197,14 @@ func (w *walk) visit(g, step int, l leg) {
 	switch {
 	case step == l.out:
 		w.leave(g, step, l)
-	case w.shape().heads:
+	case w.sh.heads:
 		w.head(g)
 	case step < len(w.gpus)-1:
-		for _, n := range w.candidates(g, step, l) {
-			w.enter(w.gpus[g], n, step+1, l)
+		from := w.candidates(g, step, l)
+		for i, end := from, len(w.stack); i < end; i++ {
+			w.enter(w.gpus[g], w.stack[i], step+1, l)
 		}
+		w.stack = w.stack[:from]
 	case step == l.close:
 		first := w.gpus[ch.gpus[0]]
 		if w.follow(w.gpus[g], first, intra) {
@@ -233,7 +237,7 @@ func (w *walk) better() bool {
 	switch {
 	case w.done < w.minCh:
 		return false
-	case w.shape().heads: // heads pull data by themselves: the more the better
+	case w.sh.heads: // heads pull data by themselves: the more the better
 		return (w.done > b.n() && w.done <= len(w.gpus)) || n*w.bwInter > old*b.bwInter
 	case n*w.bwIntra != old*b.bwIntra:
 		return n*w.bwIntra > old*b.bwIntra
@@ -258,7 +262,7 @@ func (w *walk) fromNets() {
 	nets := w.choice(nil)
 	begun := false
 	for i := range nets {
-		if w.shape().heads && begun {
+		if w.sh.heads && begun {
 			return
 		}
 		n := nets[(w.done+i)%len(nets)]
@@ -267,13 +271,13 @@ func (w *walk) fromNets() {
 		if w.ports[n] < amount {
 			continue
 		}
-		if w.shape().closes && w.crossNic == 2 && w.done%2 == 1 && n != w.chans[w.done-1].out {
+		if w.sh.closes && w.crossNic == 2 && w.done%2 == 1 && n != w.chans[w.done-1].out {
 			continue
 		}
 		w.chans[w.done].in = n
 		w.port(net, amount)
 		switch {
-		case w.shape().heads:
+		case w.sh.heads:
 			begun = w.headAt(net, len(nets))
 		case w.done > 0 && w.same:
 			w.enter(net, w.chans[w.done-1].gpus[0], 0, w.firstLeg(asBefore))
@@ -286,7 +290,7 @@ func (w *walk) fromNets() {
 
 // fromNet begins a channel at a network device: in index order first, then at the GPUs close to the device.
 func (w *walk) fromNet(net *Node) {
-	if w.done == 0 && w.sys.Count(NVSNode) == 0 {
+	if w.done == 0 && !w.switched {
 		mine := w.steps
 		w.steps = stepsOrder
 		w.enter(net, 0, 0, w.firstLeg(byIndex))
@@ -346,7 +350,7 @@ func (w *walk) mayLeave(n int, net, start *Node) bool {
 	switch {
 	case w.pattern == Tree:
 		return net == start
-	case w.shape().closes && w.crossNic == 2:
+	case w.sh.closes && w.crossNic == 2:
 		return w.done%2 == 0 || n == w.chans[w.done-1].in
 	case w.crossNic == 0:
 		return sameAdapter(net, start) || (net.Net.Rail != Unknown && net.Net.Rail == start.Net.Rail)
@@ -406,29 +410,49 @@ func (w *walk) choose(gpus []*Node) []int {
 	return list
 }
 
-// candidates lists the GPUs to try after g.
-func (w *walk) candidates(g, step int, l leg) []int {
-	switch l.order {
-	case byIndex:
-		return []int{step + 1}
-	case asBefore:
-		return []int{w.chans[w.done-1].gpus[step+1]}
-	}
-	list := w.byScore(g, step, l)
-	if w.sys.Count(NVSNode) == 0 || w.anyNext {
-		return list
-	}
-	// A switch likes few peers: neighbours only.
-	n := len(w.gpus)
-	var near []int
-	for _, h := range w.shape().neighbours((g+n-1)%n, (g+1)%n) {
-		if slices.Contains(list, h) && !slices.Contains(near, h) {
-			near = append(near, h)
+// candidates puts the GPUs to try after g on the stack and returns from where.
+func (w *walk) candidates(g, step int, l leg) (from int) {
+	from = len(w.stack)
+	ch := &w.chans[w.done]
+	switch {
+	case l.order == byIndex:
+		w.stack = append(w.stack, step+1)
+	case l.order == asBefore:
+		w.stack = append(w.stack, w.chans[w.done-1].gpus[step+1])
+	case w.switched && !w.anyNext: // a switch likes few peers: neighbours only
+		n := len(w.gpus)
+		prev, next := (g+n-1)%n, (g+1)%n
+		for _, h := range w.sh.neighbours(prev, next) {
+			if !ch.used[h] && len(w.sys.path(w.gpus[g], w.gpus[h]).links) > 0 && !slices.Contains(w.stack[from:], h) {
+				w.stack = append(w.stack, h)
+			}
+		}
+	default:
+		net := -1
+		if l.out >= 0 {
+			net = ch.in
+		}
+		equal := true
+		var first score
+		for _, s := range w.scores(g, net) {
+			if ch.used[s.g] {
+				continue
+			}
+			if len(w.stack) == from {
+				first = s
+			}
+			equal = equal && s.bw == first.bw && s.hops == first.hops
+			w.stack = append(w.stack, s.g)
+		}
+		// Away from the step that leaves to the network the last one comes first, if all are equal.
+		if equal && l.out >= 0 && l.out != step+1 {
+			slices.Reverse(w.stack[from:])
 		}
 	}
-	return near
+	return from
 }
 
+// score is how good a GPU is as the next one: close to the channel's NIC, then close to the GPU before.
 type score struct {
 	g              int
 	netBW, pciBW   int
@@ -441,40 +465,30 @@ func (a score) compare(b score) int {
 	return cmp.Or(b.netBW-a.netBW, b.pciBW-a.pciBW, a.netHops-b.netHops, b.bw-a.bw, a.hops-b.hops, a.distance-b.distance)
 }
 
-// byScore sorts the GPUs that this channel has not visited. Towards the step that leaves to the network, those close to
-// the channel's NIC come first; away from it, and if all are equal, in reverse order.
-func (w *walk) byScore(g, step int, l leg) []int {
-	var net *Node
-	if l.out >= 0 {
-		net = w.nets[w.chans[w.done].in]
+// scores sorts the GPUs that g reaches, for a channel that began at a network device (-1: none).
+func (w *walk) scores(g, net int) []score {
+	at := g*(len(w.nets)+1) + net + 1
+	if w.sorted[at] != nil {
+		return w.sorted[at]
 	}
-	var list []score
+	list := []score{}
 	for i := 1; i < len(w.gpus); i++ {
 		h := (g + i) % len(w.gpus)
 		p := w.sys.path(w.gpus[g], w.gpus[h])
-		if len(p.links) == 0 || w.chans[w.done].used[h] {
+		if len(p.links) == 0 {
 			continue
 		}
-		s := score{g: h, bw: whole32(p.bw), hops: len(p.links), distance: i}
-		if net != nil {
-			q := w.sys.path(net, w.gpus[h])
-			s.netBW, s.netHops, s.pciBW = whole32(q.bw), len(q.links), whole32(w.sys.pciBW(w.gpus[h]))
+		s := score{g: h, bw: int(p.bw), hops: len(p.links), distance: i}
+		if net >= 0 {
+			q := w.sys.path(w.nets[net], w.gpus[h])
+			s.netBW, s.netHops, s.pciBW = int(q.bw), len(q.links), int(w.sys.pciBW(w.gpus[h]))
 		}
 		list = append(list, s)
 	}
 	slices.SortStableFunc(list, score.compare)
-	out := make([]int, len(list))
-	for i, s := range list {
-		out[i] = s.g
-	}
-	if l.out >= 0 && l.out != step+1 && len(list) > 0 &&
-		!slices.ContainsFunc(list, func(s score) bool { return s.bw != list[0].bw || s.hops != list[0].hops }) {
-		slices.Reverse(out)
-	}
-	return out
+	w.sorted[at] = list
+	return list
 }
-
-func whole32(bw float64) int { return int(math.Trunc(bw)) }
 
 // pciBW is the bandwidth of a GPU's PCI link.
 func (s *System) pciBW(g *Node) float64 {
