@@ -101,7 +101,7 @@ func (t *task) flowsInto(d *Node, l limits, bw float64) int {
 	into := func(a *Node, limit PathType) {
 		for _, r := range d.Dev.Ranks {
 			p := t.sys.path(a, r.Node)
-			if p.typ > limit || p.typ >= DIS || len(p.links) < 2 {
+			if p.typ > limit || p.typ >= DIS || len(p.links) < 2 || p.bw < bw {
 				continue
 			}
 			last := p.links[len(p.links)-2] // the last one leads from the device to the rank
@@ -139,7 +139,7 @@ func (t *task) flowsBetween(c *Node, l limits, bw float64, most int) int {
 		inside = true
 		for _, a := range t.sys.Ranks {
 			p := t.sys.path(a.Node, b.Node)
-			if t.sys.localCPU(a.Node) == c || p.typ > l.typeIntra || p.typ >= DIS {
+			if t.sys.localCPU(a.Node) == c || p.typ > l.typeIntra || p.typ >= DIS || p.bw < bw {
 				continue
 			}
 			at := slices.IndexFunc(p.links, func(l *Link) bool { return l.Type == SYS })

@@ -14,6 +14,7 @@ const (
 	inter
 	interHalf
 	intraTwice
+	intraHalf
 	levels
 )
 
@@ -102,6 +103,7 @@ func (b *ledger) speeds(bwIntra, bwInter float64) {
 		b.amounts[inter][r] = milli(bwInter * f)
 		b.amounts[interHalf][r] = milli(bwInter / 2 * f)
 		b.amounts[intraTwice][r] = milli(2 * bwIntra * f)
+		b.amounts[intraHalf][r] = milli(bwIntra / 2 * f)
 	}
 }
 

@@ -34,6 +34,7 @@ type task struct {
 	left               int // steps in all
 	hops               map[hopKey]int
 	types              map[PathType]bool
+	extra              []float64 // speeds beyond the list
 }
 
 func newTask(s *System, o Options, p Pattern, minCh, maxCh int) *task {

@@ -22,17 +22,16 @@ func Search(s *System, o Options) (*Decision, error) {
 	}
 	d := &Decision{System: s, Opt: o}
 	ring := newTask(s, o, Ring, 1, maxChannels/2)
-	d.Ring = ring.graph(RingID)
-	n := d.Ring.N()
-	tree := newTask(s, o, BalancedTree, n, n)
-	d.Tree = tree.graph(TreeID)
+	var n int
+	d.Ring, n = ring.graph(RingID)
+	d.Tree, _ = newTask(s, o, BalancedTree, n, n).graph(TreeID)
 	if s.minSM() >= 90 && s.Count(NVSNode) > 0 {
 		heads := min(maxHeads, len(s.Ranks))
 		least := 1
 		if o.Nodes == 1 {
 			least = heads
 		}
-		d.NVLS = newTask(s, o, NVLS, least, heads).graph(NVLSID)
+		d.NVLS, _ = newTask(s, o, NVLS, least, heads).graph(NVLSID)
 	}
 	return d, nil
 }
@@ -41,14 +40,22 @@ func Search(s *System, o Options) (*Decision, error) {
 const maxHeads = 32
 
 // graph runs the search and returns what it found; rings and trees always exist, if need be slow ones.
-func (t *task) graph(id int) *Graph {
+func (t *task) graph(id int) (g *Graph, first int) {
 	t.widen()
 	t.double()
 	t.raise()
-	if t.best.n() == 0 && t.pattern != NVLS {
+	first = t.best.n()
+	if first == 0 && t.pattern != NVLS {
 		t.fallback()
+		first = 1
 	}
-	return t.best.graph(t.sys, id)
+	if further := t.improve(t.best); further != t.best {
+		t.best, t.walk.best = further, further
+		t.minCh, t.maxCh = 1, maxChannels/2
+		t.double()
+	}
+	t.stretch(t.best)
+	return t.best.graph(t.sys, id), first
 }
 
 // fallback is one slow channel in order of the file.

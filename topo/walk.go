@@ -23,6 +23,7 @@ const (
 	byScore  order = iota
 	byIndex        // GPUs in order of the file
 	asBefore       // as the channel before
+	turned         // as the channel before, from its last GPU to its first: that takes the other direction of links
 )
 
 // limits are what a walk must keep to.
@@ -122,7 +123,11 @@ func (w *walk) next() {
 	case w.done == 0:
 		w.enter(nil, 0, 0, w.firstLeg(byIndex))
 	default:
-		w.enter(nil, w.chans[w.done-1].gpus[0], 0, w.firstLeg(asBefore))
+		before := w.chans[w.done-1].gpus
+		w.enter(nil, before[0], 0, w.firstLeg(asBefore))
+		if w.anyNext {
+			w.enter(nil, before[len(before)-1], 0, w.firstLeg(turned))
+		}
 	}
 	if !w.same || w.done == 0 {
 		for g := range w.gpus {
@@ -298,6 +303,18 @@ func (w *walk) fromNet(net *Node) {
 			w.steps = mine
 		}
 	}
+	if w.anyNext {
+		from := len(w.stack)
+		for g := range w.gpus {
+			w.stack = append(w.stack, g)
+		}
+		w.mostRoom(net, w.stack[from:], inter)
+		for i, end := from, len(w.stack); i < end; i++ {
+			w.enter(net, w.stack[i], 0, w.firstLeg(byScore))
+		}
+		w.stack = w.stack[:from]
+		return
+	}
 	first := net.Net.localGPU
 	if first != nil {
 		w.enter(net, first.Index, 0, w.firstLeg(byScore))
@@ -306,13 +323,6 @@ func (w *walk) fromNet(net *Node) {
 	for _, g := range close {
 		if g != first {
 			w.enter(net, g.Index, 0, w.firstLeg(byScore))
-		}
-	}
-	if w.anyNext {
-		for _, g := range w.gpus {
-			if g != first && !slices.Contains(close, g) {
-				w.enter(net, g.Index, 0, w.firstLeg(byScore))
-			}
 		}
 	}
 }
@@ -419,7 +429,17 @@ func (w *walk) candidates(g, step int, l leg) (from int) {
 		w.stack = append(w.stack, step+1)
 	case l.order == asBefore:
 		w.stack = append(w.stack, w.chans[w.done-1].gpus[step+1])
-	case w.switched && !w.anyNext: // a switch likes few peers: neighbours only
+	case l.order == turned:
+		before := w.chans[w.done-1].gpus
+		w.stack = append(w.stack, before[len(before)-2-step])
+	case w.anyNext:
+		for h := range w.gpus {
+			if h != g && !ch.used[h] {
+				w.stack = append(w.stack, h)
+			}
+		}
+		w.mostRoom(w.gpus[g], w.stack[from:], intra)
+	case w.switched: // a switch likes few peers: neighbours only
 		n := len(w.gpus)
 		prev, next := (g+n-1)%n, (g+1)%n
 		for _, h := range w.sh.neighbours(prev, next) {
@@ -450,6 +470,25 @@ func (w *walk) candidates(g, step int, l leg) (from int) {
 		}
 	}
 	return from
+}
+
+// mostRoom sorts GPUs by what the way from a node has left, and by how good the way is.
+func (w *walk) mostRoom(from *Node, list []int, v level) {
+	room := func(h int) int64 {
+		p := w.sys.path(from, w.gpus[h])
+		if p.typ >= DIS {
+			return -1
+		}
+		least := int64(1) << 62
+		for _, c := range w.cost(from, w.gpus[h]) {
+			least = min(least, w.left[c.link]-w.amounts[v][c.rate])
+		}
+		return least
+	}
+	slices.SortStableFunc(list, func(a, b int) int {
+		p, q := w.sys.path(from, w.gpus[a]), w.sys.path(from, w.gpus[b])
+		return cmp.Or(cmp.Compare(room(b), room(a)), cmp.Compare(p.typ, q.typ), len(p.links)-len(q.links))
+	})
 }
 
 // score is how good a GPU is as the next one: close to the channel's NIC, then close to the GPU before.
