@@ -13,8 +13,8 @@ import (
 
 const (
 	worth      = 1.05    // how much faster another graph must be
-	stepsWide  = 1 << 12 // of one walk
-	stepsExtra = 1 << 15 // of all walks of one graph
+	stepsWide  = 1 << 13 // of one walk
+	stepsExtra = 1 << 16 // of all walks of one graph
 	parts      = 8       // a link is cut in at most so many equal flows
 )
 
@@ -24,33 +24,31 @@ func (t *task) improve(found *best) *best {
 		return found
 	}
 	if !shapes[found.pattern].heads && t.sys.Count(DEVNode) > 1 {
-		found = t.wider(found)
+		if further := t.wider(found); further != found {
+			t.tighten(further)
+			return further
+		}
 	}
 	return found
 }
 
-// wider runs walks over all orders. The speeds with the most to win come first. What is found must be worth the change.
+// wider runs walks over all orders. What is found must be worth the change.
 func (t *task) wider(first *best) *best {
 	w := newWalk(t.sys, t.inter, nil)
 	least := worth * first.total(t.inter)
-	found, have := first, 0.0
+	found, have := first, value(first.n(), first.total(t.inter)/max(1, float64(first.n())))
 	left := stepsExtra
-	for _, typ := range t.typeSteps(first) {
-		for _, l := range t.candidateLimits(first, typ) {
-			if reach := float64(l.maxCh) * l.bwIntra; left <= 0 || reach < least || value(l.maxCh, l.bwIntra) <= have {
-				continue
-			}
-			if t.inter && l.pattern == Ring && l.crossNic == 0 && !t.ringCanReturn(l) {
-				continue
-			}
-			b := &best{limits: l}
-			w.best = b
-			rest := w.run(l, min(stepsWide, left))
-			left -= stepsWide - max(0, rest)
-			t.bothWays(b)
-			if got := value(b.n(), b.total(t.inter)/max(1, float64(b.n()))); got > have && b.total(t.inter) >= least {
-				found, have = b, got
-			}
+	for _, l := range t.candidates(first) {
+		if reach := float64(l.maxCh) * l.bwIntra; left <= 0 || reach < least || value(l.maxCh, l.bwIntra) <= have {
+			continue
+		}
+		b := &best{limits: l}
+		w.best = b
+		rest := w.run(l, min(stepsWide, left))
+		left -= stepsWide - max(0, rest)
+		t.bothWays(b)
+		if got := value(b.n(), b.total(t.inter)/max(1, float64(b.n()))); got > have && b.total(t.inter) >= least {
+			found, have = b, got
 		}
 	}
 	return found
@@ -70,10 +68,10 @@ func (b *best) total(inter bool) float64 {
 	return float64(b.n()) * bw
 }
 
-// bothWays slows trees down to what links carry when data go up and down a tree, half of the speed each. The walk, like NCCL's,
-// books the whole speed downwards, which says the same only where both directions of links are equal.
+// bothWays slows trees down where a link has less bandwidth one way than the other: data go up and down a tree, half of the
+// speed each, while the walk, like NCCL's, books the whole speed downwards.
 func (t *task) bothWays(b *best) {
-	if b.n() == 0 || !shapes[b.pattern].bothWays {
+	if b.n() == 0 || !shapes[b.pattern].bothWays || !t.sys.lopsided() {
 		return
 	}
 	if room := t.room(b, true); room < 1 {
@@ -82,57 +80,100 @@ func (t *task) bothWays(b *best) {
 	}
 }
 
-// typeSteps are the worst ways that are allowed: first those that the found graph has, then all.
-func (t *task) typeSteps(found *best) [][2]PathType {
-	steps := [][2]PathType{{found.typeIntra, found.typeInter}}
-	worstIntra, worstInter := LOC, found.typeInter
-	for typ := LOC; typ < NET; typ++ {
-		if t.present(typ) {
-			worstIntra = typ
-		}
-	}
-	if t.inter {
-		worstInter = worstIntra
-		steps = append(steps, [2]PathType{worstIntra, found.typeInter})
-	}
-	return append(steps, [2]PathType{worstIntra, worstInter})
+// lopsided says whether some link is slower in one direction.
+func (s *System) lopsided() bool {
+	return slices.ContainsFunc(s.Links, func(l *Link) bool { return l.Rev == nil || l.Rev.BW != l.BW })
 }
 
-// candidateLimits are the walks worth trying, most promising first.
-func (t *task) candidateLimits(found *best, typ [2]PathType) []limits {
-	type candidate struct {
-		limits
-		reach float64
+// tighten sets the types of a graph to the worst that it has.
+func (t *task) tighten(b *best) {
+	b.typeIntra, b.typeInter = t.minIntra, t.minInter
+	gpus, nets := t.sys.Nodes[GPUNode], t.sys.Nodes[NETNode]
+	within := func(x, y *Node) { b.typeIntra = max(b.typeIntra, t.sys.path(x, y).typ) }
+	outside := func(x, y *Node) { b.typeInter = max(b.typeInter, t.sys.path(x, y).typ) }
+	for _, c := range b.chans {
+		n := len(c.gpus)
+		for i := 1; i < n; i++ {
+			x, y := gpus[c.gpus[i-1]], gpus[c.gpus[i]]
+			within(x, y)
+			if shapes[b.pattern].bothWays {
+				within(y, x)
+			}
+		}
+		first, second, last := gpus[c.gpus[0]], gpus[c.gpus[min(1, n-1)]], gpus[c.gpus[n-1]]
+		if c.in < 0 {
+			if b.pattern == Ring {
+				within(last, first)
+			}
+			continue
+		}
+		in, out := nets[c.in], nets[c.out]
+		outside(in, first)
+		switch b.pattern {
+		case Ring:
+			outside(last, out)
+		case Tree:
+			outside(first, out)
+		case BalancedTree:
+			outside(first, out)
+			outside(second, out)
+		case SplitTree:
+			outside(second, out)
+		}
+		if shapes[b.pattern].bothWays { // walks ask for both directions of each of these ways
+			outside(first, in)
+			outside(out, second)
+		}
 	}
-	patterns := []Pattern{found.pattern}
+}
+
+// candidates are the walks worth trying: first those for few channels, which end soon and spare others; then those with the
+// better ways.
+func (t *task) candidates(first *best) []limits {
+	patterns := []Pattern{first.pattern}
 	if t.pattern == BalancedTree && t.inter {
 		patterns = []Pattern{BalancedTree, Tree, SplitTree}
 	}
-	var list []candidate
+	worst, types := LOC, []PathType{first.typeInter}
+	for typ := LOC; typ < NET; typ++ {
+		if t.present(typ) {
+			worst = typ
+		}
+	}
+	if t.inter {
+		types = nil
+		for typ := t.minInter; typ <= worst; typ++ {
+			if t.present(typ) {
+				types = append(types, typ)
+			}
+		}
+	}
+	var list []limits
 	for _, p := range patterns {
 		for _, cross := range []int{0, 2} {
 			if cross == 2 && (t.mayCross != 2 || p != Ring) {
 				continue
 			}
 			for _, bw := range t.linkSpeeds() {
-				l := limits{pattern: p, crossNic: max(cross, t.mayCross&1), typeIntra: typ[0], typeInter: typ[1], bwIntra: bw, bwInter: bw,
-					minCh: 1, maxCh: maxChannels / 2, anyNext: true}
-				l.maxCh = t.mostChannels(l)
-				if cross == 2 {
-					l.maxCh -= l.maxCh % 2 // channels come in pairs
+				for _, typ := range types {
+					l := limits{pattern: p, crossNic: max(cross, t.mayCross&1), typeIntra: worst, typeInter: typ, bwIntra: bw, bwInter: bw,
+						minCh: 1, maxCh: maxChannels / 2, anyNext: true}
+					l.maxCh = t.mostChannels(l)
+					if cross == 2 {
+						l.maxCh -= l.maxCh % 2 // channels come in pairs
+					}
+					if t.inter && p == Ring && l.crossNic == 0 && !t.ringCanReturn(l) {
+						l.maxCh = 0
+					}
+					list = append(list, l)
 				}
-				list = append(list, candidate{l, value(l.maxCh, bw)})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.reach, a.reach), cmp.Compare(b.bwIntra, a.bwIntra))
+	slices.SortStableFunc(list, func(a, b limits) int {
+		return cmp.Or(a.maxCh-b.maxCh, cmp.Compare(b.bwIntra, a.bwIntra), cmp.Compare(a.typeInter, b.typeInter))
 	})
-	out := make([]limits, len(list))
-	for i, c := range list {
-		out[i] = c.limits
-	}
-	return out
+	return list
 }
 
 // linkSpeeds are the speeds at which some link is used up: its bandwidth and equal parts of it.
@@ -156,6 +197,14 @@ func (t *task) linkSpeeds() []float64 {
 		t.extra = append(t.extra, float64(bw)/1000)
 	}
 	slices.SortFunc(t.extra, func(a, b float64) int { return cmp.Compare(b, a) })
+	last := math.Inf(1)
+	t.extra = slices.DeleteFunc(t.extra, func(bw float64) bool {
+		if bw > .98*last { // hardly slower than another one
+			return true
+		}
+		last = bw
+		return false
+	})
 	return t.extra
 }
 
@@ -165,7 +214,7 @@ func (t *task) stretch(b *best) {
 		return
 	}
 	room := t.room(b, false)
-	if shapes[b.pattern].bothWays {
+	if shapes[b.pattern].bothWays && t.sys.lopsided() {
 		room = min(room, t.room(b, true))
 	}
 	if room < worth || room > 1e6 {

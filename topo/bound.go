@@ -36,6 +36,26 @@ func (t *task) hopeless(l limits) bool {
 // mostChannels bounds the number of channels: each channel must get into every GPU, out of the CPUs' groups, and through an
 // adapter's port, and a link carries a whole number of flows.
 func (t *task) mostChannels(l limits) int {
+	key := boundKey{shapes[l.pattern].closes, l.typeIntra, l.typeInter, l.bwIntra, l.bwInter, l.maxCh}
+	n, known := t.bounds[key]
+	if !known {
+		n = t.boundChannels(l)
+		if t.bounds == nil {
+			t.bounds = map[boundKey]int{}
+		}
+		t.bounds[key] = n
+	}
+	return n
+}
+
+type boundKey struct {
+	closes           bool
+	intra, inter     PathType
+	bwIntra, bwInter float64
+	maxCh            int
+}
+
+func (t *task) boundChannels(l limits) int {
 	most := l.maxCh
 	if t.inter {
 		most = min(most, t.portFlows(l.bwInter))
@@ -48,20 +68,30 @@ func (t *task) mostChannels(l limits) int {
 	if len(devs) < 2 {
 		return most
 	}
+	closes := shapes[l.pattern].closes
 	sum := 0
 	for _, d := range devs {
-		flows := t.flowsInto(d, l, slow)
-		sum += flows
-		if shapes[l.pattern].closes || t.inter {
-			most = min(most, flows)
+		gpus, all := t.flowsInto(d, l, slow)
+		sum += gpus
+		if closes || t.inter {
+			most = min(most, all)
 		}
 	}
-	if !shapes[l.pattern].closes && !t.inter {
-		most = min(most, sum/(len(devs)-1)) // a chain does not enter its first GPU
+	if !closes || t.inter {
+		most = min(most, sum/(len(devs)-1)) // one GPU of a channel is not entered from another
 	}
-	if shapes[l.pattern].closes || t.inter {
+	if closes && len(t.sys.Ranks) > 2 {
+		for _, r := range t.sys.Ranks {
+			most = min(most, t.flowsPast(r.Node, l, slow))
+		}
+	}
+	if !t.inter { // otherwise a channel may come and go by NICs of the same CPU
 		for _, c := range t.sys.Nodes[CPUNode] {
-			most = min(most, t.flowsBetween(c, l, slow, most))
+			into := t.flowsBetween(c, l, slow, false)
+			if !closes {
+				into += t.flowsBetween(c, l, slow, true)
+			}
+			most = min(most, into)
 		}
 	}
 	return most
@@ -94,74 +124,120 @@ func flowsOf(link, bw float64) int {
 	return int(min(milli(link)/amount, maxChannels))
 }
 
-// flowsInto is how many flows the links into a GPU carry, of those that allowed ways end with.
-func (t *task) flowsInto(d *Node, l limits, bw float64) int {
-	seen := map[*Link]bool{}
-	n := 0
-	into := func(a *Node, limit PathType) {
-		for _, r := range d.Dev.Ranks {
-			p := t.sys.path(a, r.Node)
-			if p.typ > limit || p.typ >= DIS || len(p.links) < 2 || p.bw < bw {
-				continue
-			}
-			last := p.links[len(p.links)-2] // the last one leads from the device to the rank
-			if last.To == d && !seen[last] {
-				seen[last] = true
-				n += flowsOf(last.BW, bw)
+// flowsInto is how many flows get into a GPU over allowed ways: from GPUs, and from them and the network.
+func (t *task) flowsInto(d *Node, l limits, bw float64) (gpus, all int) {
+	n := t.narrow(bw)
+	for _, r := range d.Dev.Ranks {
+		for _, a := range t.sys.Ranks {
+			if a.Device != d {
+				n.add(t.sys.path(a.Node, r.Node), l.typeIntra)
 			}
 		}
 	}
-	for _, a := range t.sys.Ranks {
-		if a.Device != d {
-			into(a.Node, l.typeIntra)
-		}
-	}
+	gpus = n.flows()
 	if t.inter {
-		for _, a := range t.sys.Nodes[NETNode] {
-			into(a, l.typeInter)
+		for _, r := range d.Dev.Ranks {
+			for _, a := range t.sys.Nodes[NETNode] {
+				n.add(t.sys.path(a, r.Node), l.typeInter)
+			}
 		}
 	}
-	return n
+	return gpus, n.flows()
 }
 
-// flowsBetween is how many flows get into the GPUs of a CPU from elsewhere, if all of them cross links between CPUs.
-func (t *task) flowsBetween(c *Node, l limits, bw float64, most int) int {
-	seen := map[*Link]bool{}
-	n, inside, outside := 0, false, false
-	if t.inter {
-		return most // a channel may come and go by NICs of the same CPU
+// narrow adds up what links of ways carry, each link once: no more flows of bw fit through all the ways together than through
+// the narrowest links of all of them, and than through the last but one of all (the last one leads from a device to its rank).
+type narrow struct {
+	task        *task
+	bw          float64
+	least, last int
+}
+
+// narrow begins a sum.
+func (t *task) narrow(bw float64) narrow {
+	if t.seen[0] == nil {
+		t.seen = [2][]int32{make([]int32, len(t.sys.Links)), make([]int32, len(t.sys.Links))}
 	}
+	t.sum++
+	return narrow{task: t, bw: bw}
+}
+
+func (n *narrow) add(p *path, limit PathType) {
+	if p.typ > limit || p.typ >= DIS || p.bw < n.bw || len(p.links) < 2 {
+		return
+	}
+	if p.narrow == nil {
+		p.narrow = p.links[len(p.links)-1]
+		for _, k := range slices.Backward(p.links) {
+			if k.BW < p.narrow.BW {
+				p.narrow = k
+			}
+		}
+	}
+	n.count(0, p.narrow, &n.least)
+	n.count(1, p.links[len(p.links)-2], &n.last)
+}
+
+func (n *narrow) count(which int, l *Link, to *int) {
+	if seen := &n.task.seen[which][l.index]; *seen != n.task.sum {
+		*seen = n.task.sum
+		*to += flowsOf(l.BW, n.bw)
+	}
+}
+
+func (n *narrow) flows() int { return min(n.least, n.last) }
+
+// flowsPast is how many rings pass a GPU: a ring comes from one neighbour and goes to another, so that its best neighbour is at
+// most one of the two. Every other way counts by its narrowest link.
+func (t *task) flowsPast(g *Node, l limits, bw float64) int {
+	var best *Node
+	widest := 0.0
+	for _, a := range t.sys.Ranks {
+		if p := t.sys.path(g, a.Node); a.Node != g && p.typ <= l.typeIntra && p.typ < DIS && p.bw > widest {
+			best, widest = a.Node, p.bw
+		}
+	}
+	n := t.narrow(bw)
+	for _, a := range t.sys.Ranks {
+		if a.Node != best && a.Node != g {
+			n.add(t.sys.path(a.Node, g), l.typeIntra)
+			n.add(t.sys.path(g, a.Node), l.typeIntra)
+		}
+	}
+	if t.inter {
+		for _, net := range t.sys.Nodes[NETNode] {
+			n.add(t.sys.path(net, g), l.typeInter)
+			n.add(t.sys.path(g, net), l.typeInter)
+		}
+	}
+	return n.flows()
+}
+
+// flowsBetween is how many flows get to the GPUs of a CPU from those of others, or away from them.
+func (t *task) flowsBetween(c *Node, l limits, bw float64, away bool) int {
+	n := t.narrow(bw)
+	inside, outside := false, false
 	for _, b := range t.sys.Ranks {
-		if t.sys.localCPU(b.Node) != c {
+		if t.home[b.Node.Index] != c {
 			outside = true
 			continue
 		}
 		inside = true
 		for _, a := range t.sys.Ranks {
-			p := t.sys.path(a.Node, b.Node)
-			if t.sys.localCPU(a.Node) == c || p.typ > l.typeIntra || p.typ >= DIS || p.bw < bw {
+			if t.home[a.Node.Index] == c {
 				continue
 			}
-			at := slices.IndexFunc(p.links, func(l *Link) bool { return l.Type == SYS })
-			if at < 0 {
-				return most
-			}
-			last := p.links[at]
-			for _, k := range p.links[at:] {
-				if k.Type == SYS {
-					last = k
-				}
-			}
-			if !seen[last] {
-				seen[last] = true
-				n += flowsOf(last.BW, bw)
+			if away {
+				n.add(t.sys.path(b.Node, a.Node), l.typeIntra)
+			} else {
+				n.add(t.sys.path(a.Node, b.Node), l.typeIntra)
 			}
 		}
 	}
 	if !inside || !outside {
-		return most
+		return maxChannels
 	}
-	return n
+	return n.flows()
 }
 
 // ringCanReturn says whether some adapter lets a channel in at one GPU and out at another.

@@ -7,6 +7,8 @@ type path struct {
 	typ   PathType
 	bw    float64 // of its narrowest link
 	links []*Link
+
+	narrow *Link // the narrowest one, when somebody has asked
 }
 
 // betterThan prefers the type, then the bandwidth, then fewer hops.
@@ -64,7 +66,7 @@ func (s *System) computePaths(o Options) {
 
 // reach finds the best way from every node to base, breadth first over the reverse direction of links.
 func (s *System) reach(base *Node, o Options) {
-	s.paths[base.at][base.at] = path{LOC, LocalBW, nil}
+	s.paths[base.at][base.at] = path{typ: LOC, bw: LocalBW}
 	now, queued := []*Node{base}, map[*Node]bool{}
 	for len(now) > 0 {
 		var next []*Node

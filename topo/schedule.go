@@ -35,6 +35,10 @@ type task struct {
 	hops               map[hopKey]int
 	types              map[PathType]bool
 	extra              []float64 // speeds beyond the list
+	home               []*Node   // the CPUs of the GPUs
+	bounds             map[boundKey]int
+	seen               [2][]int32 // by Link.index: the sum that counted it last
+	sum                int32
 }
 
 func newTask(s *System, o Options, p Pattern, minCh, maxCh int) *task {
@@ -57,6 +61,9 @@ func newTask(s *System, o Options, p Pattern, minCh, maxCh int) *task {
 	t.speeds = t.table()
 	if t.pattern == Ring && s.splitNVLink() && t.maxCh >= 2 && t.minCh == 1 {
 		t.minCh = 2 // two halves joined by something slow: a tree will do better, and needs two channels
+	}
+	for _, r := range s.Ranks {
+		t.home = append(t.home, s.localCPU(r.Node))
 	}
 	t.best = &best{limits: t.first()}
 	t.walk = newWalk(s, t.inter, t.best)

@@ -53,6 +53,9 @@ func (t *task) graph(id int) (g *Graph, first int) {
 		t.best, t.walk.best = further, further
 		t.minCh, t.maxCh = 1, maxChannels/2
 		t.double()
+		if t.pattern != Ring {
+			t.raise()
+		}
 	}
 	t.stretch(t.best)
 	return t.best.graph(t.sys, id), first

@@ -57,6 +57,7 @@ type walk struct {
 	stack    []int               // candidates of all steps of this moment
 	sorted   [][]score           // by GPU and network device
 	choices  map[choiceKey][]int // network devices
+	reached  []int               // from how many others a GPU can be entered, for anyNext
 }
 
 // found is a channel as indices of GPU and NET nodes.
@@ -90,8 +91,22 @@ func (w *walk) run(l limits, steps int) int {
 		w.chans = append(w.chans, found{gpus: make([]int, len(w.gpus)), used: make([]bool, len(w.gpus)), in: -1, out: -1})
 	}
 	w.speeds(l.bwIntra, l.bwInter)
+	if l.anyNext {
+		w.countReach()
+	}
 	w.next()
 	return w.steps
+}
+
+func (w *walk) countReach() {
+	w.reached = make([]int, len(w.gpus))
+	for h, b := range w.gpus {
+		for _, a := range w.gpus {
+			if p := w.sys.path(a, b); a != b && p.typ <= w.typeIntra && p.typ < DIS && p.bw >= w.bwIntra {
+				w.reached[h]++
+			}
+		}
+	}
 }
 
 // leg is what a walk has still to do in this channel.
@@ -143,6 +158,12 @@ func (w *walk) enter(from *Node, g, step int, l leg) {
 	if from != nil {
 		if from.Kind == NETNode {
 			v = inter
+		}
+		if w.anyNext { // there are many to try: those that fail count too
+			if w.steps <= 0 {
+				return
+			}
+			w.steps--
 		}
 		if !w.follow(from, to, v) {
 			return
@@ -304,6 +325,9 @@ func (w *walk) fromNet(net *Node) {
 		}
 	}
 	if w.anyNext {
+		if w.steps <= 0 {
+			return
+		}
 		from := len(w.stack)
 		for g := range w.gpus {
 			w.stack = append(w.stack, g)
@@ -472,23 +496,37 @@ func (w *walk) candidates(g, step int, l leg) (from int) {
 	return from
 }
 
-// mostRoom sorts GPUs by what the way from a node has left, and by how good the way is.
+// mostRoom sorts GPUs: those that few others reach first, because they fit in few places; then by what the way from a node has
+// left, and by how good the way is.
 func (w *walk) mostRoom(from *Node, list []int, v level) {
-	room := func(h int) int64 {
-		p := w.sys.path(from, w.gpus[h])
-		if p.typ >= DIS {
-			return -1
-		}
-		least := int64(1) << 62
-		for _, c := range w.cost(from, w.gpus[h]) {
-			least = min(least, w.left[c.link]-w.amounts[v][c.rate])
-		}
-		return least
+	type key struct {
+		few  int
+		room int64
+		typ  PathType
+		hops int
 	}
-	slices.SortStableFunc(list, func(a, b int) int {
-		p, q := w.sys.path(from, w.gpus[a]), w.sys.path(from, w.gpus[b])
-		return cmp.Or(cmp.Compare(room(b), room(a)), cmp.Compare(p.typ, q.typ), len(p.links)-len(q.links))
-	})
+	var few [32]key // no allocation on ordinary machines
+	keys := few[:0]
+	for i, h := range list {
+		p := w.sys.path(from, w.gpus[h])
+		k := key{few: w.reached[h], room: -1, typ: p.typ, hops: len(p.links)}
+		if p.typ < DIS {
+			k.room = 1 << 62
+			for _, c := range w.cost(from, w.gpus[h]) {
+				k.room = min(k.room, w.left[c.link]-w.amounts[v][c.rate])
+			}
+		}
+		j := i
+		for ; j > 0; j-- {
+			q := keys[j-1]
+			if cmp.Or(q.few-k.few, cmp.Compare(k.room, q.room), cmp.Compare(q.typ, k.typ), q.hops-k.hops) <= 0 {
+				break
+			}
+		}
+		keys = slices.Insert(keys, j, k)
+		copy(list[j+1:i+1], list[j:i])
+		list[j] = h
+	}
 }
 
 // score is how good a GPU is as the next one: close to the channel's NIC, then close to the GPU before.
