@@ -14,6 +14,8 @@ type Sources struct {
 	Affinity func() CPUSet
 	// GPUs asks the driver. An error says why it cannot be asked; what comes with it is used.
 	GPUs func() ([]GPU, error)
+	// Devices lists the bus ids of all PCI devices under a root, for GPUs that the driver does not show. Nil: nobody looks.
+	Devices func(root string) ([]string, error)
 }
 
 // classDisplay is a base class of the PCI Code and ID Assignment Specification, vendorNVIDIA the vendor's number.
@@ -50,38 +52,48 @@ func Discover(s Sources) *Facts {
 		}
 	}
 	f.addGPUs(r, s.GPUs)
+	f.addSilent(r, s.Devices)
 	f.Peers = hasPeerMemory(r)
 	return f
 }
 
-// addGPUs adds what the driver tells and what PCI shows besides.
+// addGPUs adds what the driver tells.
 func (f *Facts) addGPUs(r root, ask func() ([]GPU, error)) {
-	if ask != nil {
-		gpus, err := inTime(ask, patience)
-		if err != nil {
-			f.note("GPUs: %v", err)
-		}
-		f.GPUs = gpus
+	if ask == nil {
+		return
 	}
-	seen := map[string]bool{}
+	gpus, err := inTime(ask, patience)
+	if err != nil {
+		f.note("GPUs: %v", err)
+	}
+	f.GPUs = gpus
 	for i := range f.GPUs {
 		g := &f.GPUs[i]
-		seen[g.BusID] = true
-		if g.BusID != "" && !f.addPCI(r, g.BusID) && g.MIG == nil {
+		if g.BusID != "" && !f.addPCI(r, g.BusID) {
 			f.note("PCI does not show GPU %d at %s", g.Index, g.BusID)
 		}
 		for _, l := range g.Links {
 			f.addPCI(r, l.Target) // a switch; not shown to a virtual machine
 		}
 	}
-	devices, err := pciDevices(r)
+}
+
+// addSilent adds GPUs that PCI shows and the driver does not.
+func (f *Facts) addSilent(r root, devices func(root string) ([]string, error)) {
+	if devices == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, g := range f.GPUs {
+		seen[g.BusID] = true
+	}
+	list, err := devices(string(r))
 	if err != nil {
 		f.note("PCI devices cannot be listed: %v", err)
-	}
-	if len(devices) == 0 {
+	} else if len(list) == 0 {
 		f.note("no PCI devices are shown in /sys/bus/pci")
 	}
-	for _, id := range devices {
+	for _, id := range list {
 		p := readPCI(r, r.real("sys/bus/pci/devices", id))
 		if p.Class>>16 == classDisplay && p.Vendor == vendorNVIDIA && !seen[id] {
 			f.addPCI(r, id)

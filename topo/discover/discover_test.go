@@ -14,6 +14,9 @@ import (
 // epyc is the processor of the recorded machines.
 func epyc() CPUKind { return CPUKind{Arch: "x86_64", Vendor: "AuthenticAMD", Family: 175, Model: 1} }
 
+// listed names the devices of a recording, as package bus does.
+func listed(dir string) ([]string, error) { return root(dir).names("sys/bus/pci/devices"), nil }
+
 func oneCPU() CPUSet { return CPUSet{1 << 3} }
 
 // dgxGPUs are what the driver of the recorded DGX tells.
@@ -30,7 +33,7 @@ func dgxGPUs() ([]GPU, error) {
 }
 
 func TestDGX(t *testing.T) {
-	f := Discover(Sources{Root: recording(t, "dgx"), CPU: epyc, Affinity: oneCPU, GPUs: dgxGPUs})
+	f := Discover(Sources{Root: recording(t, "dgx"), CPU: epyc, Affinity: oneCPU, Devices: listed, GPUs: dgxGPUs})
 	if len(f.Notes) != 0 {
 		t.Errorf("notes: %q", f.Notes)
 	}
@@ -77,7 +80,7 @@ func TestDGX(t *testing.T) {
 }
 
 func TestVirtualMachine(t *testing.T) {
-	f := Discover(Sources{Root: recording(t, "vm"), CPU: epyc, Affinity: oneCPU, GPUs: func() ([]GPU, error) { return nil, errors.New("no driver") }})
+	f := Discover(Sources{Root: recording(t, "vm"), CPU: epyc, Affinity: oneCPU, Devices: listed, GPUs: func() ([]GPU, error) { return nil, errors.New("no driver") }})
 	if len(f.Notes) != 1 || f.Notes[0] != "GPUs: no driver" {
 		t.Errorf("notes: %q", f.Notes)
 	}
@@ -94,7 +97,7 @@ func TestVirtualMachine(t *testing.T) {
 // A virtual machine whose PCI tree is hidden, with GPUs that the driver shows: they hang on the only node.
 func TestGPUsWithoutPCI(t *testing.T) {
 	root := unpack(t, "sys/devices/system/node/node0/cpumap: ff\n")
-	f := Discover(Sources{Root: root, CPU: epyc, Affinity: oneCPU, GPUs: func() ([]GPU, error) {
+	f := Discover(Sources{Root: root, CPU: epyc, Affinity: oneCPU, Devices: listed, GPUs: func() ([]GPU, error) {
 		return []GPU{{Index: 0, BusID: "0000:05:00.0", SM: 90, Links: []NVLink{{Target: "0000:06:00.0", Count: 2}, {Target: "0000:99:00.0", Count: 16}}},
 			{Index: 1, BusID: "0000:06:00.0", SM: 90}, {Index: 2, UUID: "GPU-lost"}}, nil
 	}})
@@ -118,7 +121,7 @@ func TestGPUsWithoutPCI(t *testing.T) {
 }
 
 func TestMIGInstancesAreApart(t *testing.T) {
-	f := Discover(Sources{Root: recording(t, "dgx"), CPU: epyc, Affinity: oneCPU, GPUs: func() ([]GPU, error) {
+	f := Discover(Sources{Root: recording(t, "dgx"), CPU: epyc, Affinity: oneCPU, Devices: listed, GPUs: func() ([]GPU, error) {
 		return []GPU{{Index: 0, UUID: "MIG-a", BusID: "0000:03:00.0", SM: 80, MIG: &MIG{1, 0}}, {Index: 0, UUID: "MIG-b", BusID: "0000:03:00.0", SM: 80, MIG: &MIG{2, 0}}}, nil
 	}})
 	if g := f.GPUByUUID("MIG-b"); g == nil || g.MIG.GPUInstance != 2 {
@@ -153,7 +156,7 @@ func TestLittleIsKnown(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := Local{Sources: Sources{Root: unpack(t, c.recording), CPU: func() CPUKind { return CPUKind{Arch: "x86_64", Family: Unknown, Model: Unknown} },
-				Affinity: func() CPUSet { return nil }, GPUs: c.gpus}}
+				Affinity: func() CPUSet { return nil }, GPUs: c.gpus, Devices: listed}}
 			f := l.Facts()
 			if len(f.Notes) == 0 {
 				t.Error("nothing is said to be unknown")
@@ -175,6 +178,14 @@ func TestDriverThatDoesNotAnswer(t *testing.T) {
 	gpus, err := inTime(func() ([]GPU, error) { <-block; return nil, nil }, time.Millisecond)
 	if gpus != nil || err == nil || !strings.Contains(err.Error(), "did not answer within") {
 		t.Errorf("gave %v, %v", gpus, err)
+	}
+}
+
+// A list of devices that fails is noted; without one nobody looks.
+func TestDeviceListThatFails(t *testing.T) {
+	f := Discover(Sources{Root: t.TempDir(), CPU: epyc, Affinity: oneCPU, Devices: func(string) ([]string, error) { return nil, errors.New("broken") }})
+	if !strings.Contains(strings.Join(f.Notes, "\n"), "PCI devices cannot be listed: broken") {
+		t.Errorf("notes %q", f.Notes)
 	}
 }
 

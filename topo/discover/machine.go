@@ -105,7 +105,7 @@ func (b *builder) device(busID, class string) *topo.PCI {
 		return p
 	}
 	p := topo.NewPCI(busID)
-	p.HasWidth, p.LinkWidth, p.Class = true, 0, class
+	p.HasSpeed, p.HasWidth, p.LinkWidth, p.Class = true, true, 0, class
 	b.pci[busID] = p
 	known := b.f.PCI[busID]
 	if known == nil {

@@ -6,9 +6,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/jaypipes/ghw"
-	"github.com/jaypipes/pcidb"
 )
 
 var busIDForm = regexp.MustCompile(`^([0-9a-f]{1,8}):([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])$`)
@@ -24,27 +21,6 @@ func NormalBusID(s string) string {
 		v[i], _ = strconv.ParseUint(m[i+1], 16, 32)
 	}
 	return fmt.Sprintf("%04x:%02x:%02x.%s", v[0], v[1], v[2], m[4])
-}
-
-// pciDevices lists the PCI devices under a root. The database of names is left empty: it would be read from a large file.
-func pciDevices(r root) (_ []string, err error) {
-	defer func() { // a foreign library on foreign files
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the PCI library failed: %v", p)
-		}
-	}()
-	info, err := ghw.PCI(ghw.WithChroot(string(r)), ghw.WithDisableTools(), ghw.WithDisableWarnings(), ghw.WithDisableTopology(),
-		ghw.WithPCIDB(&pcidb.PCIDB{}))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range info.Devices {
-		if id := NormalBusID(d.Address); id != "" {
-			out = append(out, id)
-		}
-	}
-	return out, nil
 }
 
 // addPCI adds a device and what is above it to the tree. It says whether sysfs knows the device.
