@@ -29,6 +29,7 @@ func Build(m *Machine, o Options) (*System, error) {
 	}
 	b.betweenCPUs()
 	flattenSwitches(b.sys)
+	b.sys.reweight(o.Measured)
 	b.sys.finish()
 	b.sys.computePaths(o)
 	return b.sys, nil

@@ -3,7 +3,7 @@ package topo
 import "strings"
 
 // Nominal bandwidths in GB/s, with which NCCL 2.30.7 computes (shared/topo/FORMAT.md, sections 2 and 3). They are used as they
-// are, right or wrong, so that decisions can be compared; measured ones replace them by System.Reweight.
+// are, right or wrong, so that decisions can be compared; measured ones replace them by Options.Measured.
 
 // laneRates are in Gbit/s of one lane. A text fits the first key it begins with.
 var laneRates = []struct {

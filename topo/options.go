@@ -15,6 +15,9 @@ type Options struct {
 
 	MinChannels, MaxChannels int // of execution channels; 0: no limit
 
+	// Measured bandwidths replace nominal ones.
+	Measured []Measured
+
 	// P2PVeto, if set, says that the driver refuses direct access of one rank's GPU to another's.
 	P2PVeto func(from, to *Rank) bool
 

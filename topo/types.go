@@ -171,7 +171,7 @@ type NetInfo struct {
 }
 
 // System is the graph of one node of the job: a host, or the hosts of one NVLink domain.
-// It is not changed after Build, except by Reweight.
+// It is not changed after Build.
 type System struct {
 	Name  string
 	Hosts []uint64 // host hashes, in order of appearance
