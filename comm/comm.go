@@ -48,8 +48,9 @@ type Comm struct {
 	planBytes uint64
 
 	mu            sync.Mutex
-	children      uint64 // split, shrink and grow issued: part of the children's names
-	growID        []byte // made by GrowID here
+	machine       *machine // nil: unknown, or nobody has a use for it
+	children      uint64   // split, shrink and grow issued: part of the children's names
+	growID        []byte   // made by GrowID here
 	windows       map[control.Window]*window
 	winSeq        uint64
 	toldNoWindows bool

@@ -69,6 +69,9 @@ func (c *Comm) build(s spec) error {
 	defer cancel()
 	err := c.establish(ctx, s)
 	if err == nil {
+		err = c.learnMachine(ctx)
+	}
+	if err == nil {
 		err = context.Cause(c.ctx)
 	}
 	if err != nil {
@@ -126,7 +129,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Topology: c.wantsTopology(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
 	if d := c.device(); d != nil && err == nil {
 		h.Device = d.Hello(c.ctl)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/net/bootstrap"
+	"github.com/gccl/gccl/topo/discover"
+	"github.com/gccl/gccl/topo/discover/nvml"
 )
 
 // APIVersion is the version code that programs see (nccl.h of 2.30.7). All ranks of a communicator must have the same.
@@ -72,6 +74,10 @@ type Engine struct {
 	watch watchdog
 	ends  obituaries
 	spare spares
+
+	local     discover.Local // this process's view of the machine
+	measured  measurements
+	decisions decisions
 }
 
 // Options of an engine.
@@ -96,7 +102,8 @@ func NewEngine(o Options) *Engine {
 	if len(o.Front.SIMD) == 0 {
 		o.Front.SIMD = []string{"c"}
 	}
-	return &Engine{front: o.Front, build: o.Build, load: o.Load, log: o.Log, teams: map[string]*team{}}
+	return &Engine{front: o.Front, build: o.Build, load: o.Load, log: o.Log, teams: map[string]*team{},
+		local: discover.Local{Sources: discover.Sources{GPUs: nvml.GPUs}}}
 }
 
 // Log is the engine's logger; it may be nil, which logs nothing.

@@ -84,6 +84,23 @@ func initAll(t *testing.T, e *Engine, n int) []*Comm {
 	return cs
 }
 
+// initOver makes a communicator with one rank on each engine.
+func initOver(t *testing.T, es []*Engine) []*Comm {
+	t.Helper()
+	id, err := es[0].UniqueID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs := make([]*Comm, len(es))
+	for r := range cs {
+		cs[r] = newComm(t, es[r])
+	}
+	noErrors(t, "init", each(len(es), func(r int) error {
+		return cs[r].Init(len(es), r, [][bootstrap.IDBytes]byte{id}, defaultConfig(t, es[r]))
+	}))
+	return cs
+}
+
 func destroyAll(t *testing.T, cs []*Comm) {
 	t.Helper()
 	noErrors(t, "destroy", each(len(cs), func(r int) error {

@@ -23,6 +23,7 @@ type hello struct {
 	NoShare    bool   // NCCL_SHM_DISABLE=1
 	Device     []byte // what the device says of itself; nothing in host mode
 	CPUs       string // where the process may run: ownCPUs
+	Topology   bool   // the rank has a use for the topology
 	// Trouble is what keeps this rank from taking part; all ranks fail with it.
 	Trouble     string
 	TroubleCode xerr.Code
@@ -48,13 +49,10 @@ func (h *hello) encode() []byte {
 	b = binary.BigEndian.AppendUint64(b, h.AreaOffset)
 	b = binary.BigEndian.AppendUint64(b, h.AreaSize)
 	b = appendText(b, h.HostID)
-	no := byte(0)
-	if h.NoShare {
-		no = 1
-	}
-	b = append(b, no)
+	b = append(b, flag(h.NoShare))
 	b = appendText(b, h.CPUs)
 	b = appendText(b, string(h.Device))
+	b = append(b, flag(h.Topology))
 	b = appendText(b, h.Trouble)
 	b = append(b, byte(h.TroubleCode))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h.Agree)))
@@ -63,6 +61,13 @@ func (h *hello) encode() []byte {
 		b = appendText(b, p.Value)
 	}
 	return b
+}
+
+func flag(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
 }
 
 func appendText(b []byte, s string) []byte {
@@ -134,6 +139,7 @@ func decodeHello(b []byte) (*hello, error) {
 	if d := r.text(); d != "" {
 		h.Device = []byte(d)
 	}
+	h.Topology = r.u8() != 0
 	h.Trouble, h.TroubleCode = r.text(), xerr.Code(r.u8())
 	n := r.u32()
 	if n > maxHelloPairs {

@@ -85,6 +85,12 @@ const (
 	NCCLNvlsEnable
 	NCCLCollnetEnable
 	NCCLIgnoreCPUAffinity
+	NCCLTopoFile
+	NCCLTopoDumpFile
+	NCCLTopoDumpFileRank
+	NCCLGraphFile
+	NCCLGraphDumpFile
+	NCCLGraphDumpFileRank
 
 	// Methods, channels, buffers.
 	NCCLBuffsize
@@ -98,9 +104,6 @@ const (
 	NCCLP2pMaxPeers
 	NCCLAlgo
 	NCCLProto
-	NCCLTopoFile
-	NCCLTopoDumpFile
-	NCCLGraphFile
 	NCCLSymCtas
 	NCCLSymKernel
 

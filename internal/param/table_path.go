@@ -1,5 +1,7 @@
 package param
 
+import "math"
+
 // Paths between ranks of one host.
 var pathDefs = []Def{
 	{ID: NCCLP2pDisable, Name: "NCCL_P2P_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
@@ -22,4 +24,16 @@ var pathDefs = []Def{
 		Text: "Reduction in the network."},
 	{ID: NCCLIgnoreCPUAffinity, Name: "NCCL_IGNORE_CPU_AFFINITY", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
 		Text: "1 places threads by the GPU alone, whatever the affinity of the process."},
+	{ID: NCCLTopoFile, Name: "NCCL_TOPO_FILE", Type: TypeString, Default: "", Subsys: "topo",
+		Text: "XML file with the topology of the machine, instead of what discovery finds. If its GPUs have the ranks of the communicator, the ranks are placed there. A file that is not there is ignored with a warning."},
+	{ID: NCCLTopoDumpFile, Name: "NCCL_TOPO_DUMP_FILE", Type: TypeString, Default: "", Subsys: "topo",
+		Text: "XML file to write the topology to that the communicator has found."},
+	{ID: NCCLTopoDumpFileRank, Name: "NCCL_TOPO_DUMP_FILE_RANK", Type: TypeInt, Default: "0", Subsys: "topo", Min: 0, Max: math.MaxInt32,
+		Text: "Rank that writes NCCL_TOPO_DUMP_FILE."},
+	{ID: NCCLGraphFile, Name: "NCCL_GRAPH_FILE", Type: TypeString, Default: "", Subsys: "topo", State: NoEffect,
+		Text: "XML file with the channels to use instead of searching. A file that is not there or does not fit the machine is an error."},
+	{ID: NCCLGraphDumpFile, Name: "NCCL_GRAPH_DUMP_FILE", Type: TypeString, Default: "", Subsys: "topo", State: NoEffect,
+		Text: "XML file to write the channels to that the search has found."},
+	{ID: NCCLGraphDumpFileRank, Name: "NCCL_GRAPH_DUMP_FILE_RANK", Type: TypeInt, Default: "0", Subsys: "topo", Min: 0, Max: math.MaxInt32, State: NoEffect,
+		Text: "Rank that writes NCCL_GRAPH_DUMP_FILE."},
 }

@@ -1,0 +1,208 @@
+package comm
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/topo"
+	"github.com/gccl/gccl/topo/place"
+)
+
+// machine is what a communicator knows of the machine under it: the same on all its ranks. It is not changed.
+type machine struct {
+	text     string // topology file of what all ranks see together
+	onCPUs   bool   // ranks stand on CPUs: host mode without a file that places them
+	found    *topo.Decision
+	channels string          // the decision as text, which ranks compare
+	measured []topo.Measured // agreed bandwidths that replace nominal ones
+	views    []view
+}
+
+// wantsTopology says whether this rank has a use for the topology. Where no rank has, nothing is discovered: the host executor works in
+// one memory and needs no channels.
+func (c *Comm) wantsTopology() bool {
+	for _, id := range []param.ID{param.NCCLTopoFile, param.NCCLTopoDumpFile} {
+		if c.set.Str(id) != "" {
+			return true
+		}
+	}
+	return c.log.Enabled(xlog.Info, xlog.Graph)
+}
+
+// learnMachine merges what all ranks see, and searches. All ranks call it. What cannot be found out leaves the communicator without a topology
+// and is said in the log; the error is that of a user's order which cannot be obeyed, or of a rank that is gone.
+func (c *Comm) learnMachine(ctx context.Context) error {
+	wanted := c.wantsTopology()
+	for _, h := range c.hellos {
+		wanted = wanted || h.Topology
+	}
+	if !wanted {
+		return nil
+	}
+	views, err := c.exchangeViews(ctx)
+	if err != nil {
+		return err
+	}
+	lists := make([][]topo.Measured, len(views))
+	for r, v := range views {
+		lists[r] = v.Measured
+	}
+	return c.decideMachine(ctx, views, topo.MergeMeasured(lists...))
+}
+
+// decideMachine searches with the views of all ranks and agreed measurements, and makes the result the communicator's if all
+// ranks have the same.
+func (c *Comm) decideMachine(ctx context.Context, views []view, measured []topo.Measured) error {
+	o := c.searchOptions()
+	o.Measured = measured
+	m, err := c.e.decisions.get(decisionKey(views, o), func() (*machine, error) { return search(views, o) })
+	verdict := ""
+	if err != nil {
+		verdict = troubleMark + err.Error()
+	} else {
+		verdict = fmt.Sprintf("%x", sha256.Sum256([]byte(m.channels)))
+	}
+	all := [][]byte{[]byte(verdict)}
+	if c.group != nil {
+		if all, err = c.group.AllGatherTag(ctx, "channels", all[0]); err != nil {
+			return err
+		}
+	}
+	why := disagree(all)
+	if why != "" {
+		m = nil
+	}
+	c.mu.Lock()
+	c.machine = m
+	c.mu.Unlock()
+	if why != "" {
+		if c.rank == 0 {
+			c.log.Info(xlog.Graph, "no topology: %s", why)
+		}
+		return nil
+	}
+	c.logMachine(m)
+	c.dumpMachine(m)
+	return nil
+}
+
+// troubleMark begins the verdict of a rank that has no decision.
+const troubleMark = "error: "
+
+// disagree says why the ranks have no common decision, or nothing.
+func disagree(verdicts [][]byte) string {
+	for r, b := range verdicts {
+		if text, bad := strings.CutPrefix(string(b), troubleMark); bad {
+			if r > 0 || len(verdicts) > 1 && !bytes.Equal(b, verdicts[1]) {
+				text = fmt.Sprintf("rank %d: %s", r, text)
+			}
+			return text
+		}
+	}
+	for r, b := range verdicts {
+		if !bytes.Equal(b, verdicts[0]) {
+			return fmt.Sprintf("rank 0 and rank %d have found different channels; settings that matter to the search may differ", r)
+		}
+	}
+	return ""
+}
+
+// searchOptions are the user's orders that change paths and channels.
+func (c *Comm) searchOptions() topo.Options {
+	o := topo.DefaultOptions()
+	o.P2PDisable = c.set.Bool(param.NCCLP2pDisable)
+	return o
+}
+
+// decisionKey names what a decision follows from.
+func decisionKey(views []view, o topo.Options) string {
+	h := sha256.New()
+	for _, v := range views {
+		h.Write(v.encode())
+	}
+	_, _ = fmt.Fprintf(h, "%+v", o)
+	return string(h.Sum(nil))
+}
+
+// search puts the ranks on the merged machine and finds channels.
+func search(views []view, o topo.Options) (*machine, error) {
+	merged, err := mergeViews(views)
+	if err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	if err := merged.WriteXML(&text); err != nil {
+		return nil, err
+	}
+	m := &machine{text: text.String(), views: views, measured: o.Measured}
+	if hasRanks(merged, len(views)) {
+		sys, err := topo.Build(merged, o)
+		if err != nil {
+			return nil, err
+		}
+		m.found, err = topo.Search(sys, o)
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		m.onCPUs = true
+		places := make([]place.OnCPUs, len(views))
+		for r, v := range views {
+			places[r] = place.OnCPUs{Rank: r, Node: v.Node}
+		}
+		read := func() (*topo.Machine, error) { return topo.Read("merged views", []byte(m.text)) }
+		if m.found, err = place.Search(read, places, o); err != nil {
+			return nil, err
+		}
+	}
+	m.channels = channelsText(m.found)
+	return m, nil
+}
+
+// channelsText writes a decision: a line for each graph and each channel.
+func channelsText(d *topo.Decision) string {
+	var b strings.Builder
+	for _, g := range []*topo.Graph{d.Ring, d.Tree, d.NVLS} {
+		if g == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "pattern %d, %d channels of %.4g GB/s inside (up to %s), %.4g GB/s between nodes (up to %s), crossNic %d, sameChannels %v\n",
+			g.Pattern, g.N(), g.BWIntra, g.TypeIntra, g.BWInter, g.TypeInter, g.CrossNic, g.SameChannels)
+		for i, c := range g.Channels {
+			fmt.Fprintf(&b, "pattern %d, channel %02d:", g.Pattern, i)
+			if c.In != nil {
+				fmt.Fprintf(&b, " %s", c.In)
+			}
+			for _, r := range c.Ranks {
+				fmt.Fprintf(&b, " %d", r.Rank)
+			}
+			if c.Out != nil {
+				fmt.Fprintf(&b, " %s", c.Out)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// hasRanks says whether a description places exactly ranks 0 … n-1.
+func hasRanks(m *topo.Machine, n int) bool {
+	seen := make([]bool, n)
+	count := 0
+	for _, g := range m.GPUs() {
+		if g.Rank == topo.NoRank {
+			continue
+		}
+		if g.Rank >= n || seen[g.Rank] {
+			return false
+		}
+		seen[g.Rank] = true
+		count++
+	}
+	return count == n
+}

@@ -1,0 +1,337 @@
+package comm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/topo"
+	"github.com/gccl/gccl/topo/discover"
+)
+
+// meshFile writes a topology file of n GPUs, each with two NVLinks to each other, with the ranks 0 … n-1.
+func meshFile(t *testing.T, n int) string {
+	t.Helper()
+	m := &topo.Machine{Version: 1}
+	cpu := topo.NewCPU(0)
+	cpu.Arch, cpu.Vendor, cpu.Family, cpu.Model = "x86_64", "GenuineIntel", 6, 85
+	m.CPUs = []*topo.CPU{cpu}
+	bus := func(i int) string { return fmt.Sprintf("0000:%02x:00.0", i+1) }
+	for i := range n {
+		p := topo.NewPCI(bus(i))
+		p.Class, p.LinkSpeed, p.LinkWidth, p.HasSpeed, p.HasWidth = "0x030200", "8.0 GT/s PCIe", 16, true, true
+		g := topo.NewGPU()
+		g.Dev, g.SM, g.GDR, g.Rank = i, 70, 1, i
+		for j := range n {
+			if j != i {
+				g.NVLinks = append(g.NVLinks, topo.NVLink{Target: bus(j), Count: 2, Class: "0x030200"})
+			}
+		}
+		p.GPUs = []*topo.GPU{g}
+		cpu.PCI = append(cpu.PCI, p)
+	}
+	return writeMachine(t, m)
+}
+
+func machineText(t *testing.T, m *topo.Machine) string {
+	t.Helper()
+	var b strings.Builder
+	if err := m.WriteXML(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func writeMachine(t *testing.T, m *topo.Machine) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "machine.xml")
+	if err := os.WriteFile(name, []byte(machineText(t, m)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// logged collects the lines of an engine.
+type logged struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *logged) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
+}
+
+func logInto(e *Engine, subsys xlog.Subsys) *logged {
+	l := &logged{}
+	e.SetLog(xlog.New(xlog.Config{Level: xlog.Info, LevelSet: true, Subsys: subsys, Sink: func(r xlog.Record) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lines = append(l.lines, r.Text)
+	}}))
+	return l
+}
+
+// sameChannels fails unless all ranks have one decision, and returns it.
+func sameChannels(t *testing.T, cs []*Comm) *machine {
+	t.Helper()
+	for r, c := range cs {
+		if c.machine == nil {
+			t.Fatalf("rank %d has no topology", r)
+		}
+		if c.machine.channels != cs[0].machine.channels {
+			t.Fatalf("rank %d has\n%s\nrank 0\n%s", r, c.machine.channels, cs[0].machine.channels)
+		}
+	}
+	return cs[0].machine
+}
+
+// Where nobody has a use for the topology, nothing is looked at.
+func TestNothingIsDiscoveredWithoutNeed(t *testing.T) {
+	e := testEngine(t)
+	var asked atomic.Int32
+	e.local.Sources = discover.Sources{CPU: func() discover.CPUKind { asked.Add(1); return discover.CPUKind{} }}
+	cs := initAll(t, e, 3)
+	if cs[0].machine != nil || asked.Load() != 0 {
+		t.Errorf("topology %v, asked %d times", cs[0].machine, asked.Load())
+	}
+	if changed, err := cs[0].Reweigh(context.Background()); changed || err != nil {
+		t.Errorf("reweigh without a topology: %v, %v", changed, err)
+	}
+	destroyAll(t, cs)
+}
+
+// One rank that wants to see the topology is enough: all take part, and find the same. A process looks once.
+func TestRanksOnCPUs(t *testing.T) {
+	const n = 64
+	e := testEngine(t)
+	var asked atomic.Int32
+	e.local.Sources = discover.Sources{CPU: func() discover.CPUKind { asked.Add(1); return discover.ThisCPU() }}
+	lines := logInto(e, xlog.Graph)
+	cs := initAll(t, e, n)
+	m := sameChannels(t, cs)
+	if !m.onCPUs || len(m.found.System.Ranks) != n || m.found.Ring.N() == 0 {
+		t.Errorf("decision:\n%s", m.channels)
+	}
+	for _, want := range []string{"ranks stand on CPUs", "rank 63 is on NUMA node", "ring 00: ", "pattern 4, "} {
+		if !strings.Contains(lines.text(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, lines.text())
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("the machine was looked at %d times", asked.Load())
+	}
+	destroyAll(t, cs)
+
+	common, odd := testEngine(t), testEngine(t)
+	logInto(odd, xlog.Graph)
+	cs, errs := mixed(t, common, odd)
+	noErrors(t, "init", errs)
+	sameChannels(t, cs)
+	destroyAll(t, cs)
+}
+
+// Discovery that finds nothing, or a file that is broken, leaves the communicator without a topology and nothing more.
+func TestTroubleWithTheTopologyIsNoFailure(t *testing.T) {
+	broken := filepath.Join(t.TempDir(), "broken.xml")
+	if err := os.WriteFile(broken, []byte("<system version=\"1\">\n  <cpu numaid=\"0\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		env     []string
+		sources discover.Sources
+		says    string
+	}{
+		{"broken file", []string{"NCCL_TOPO_FILE", broken}, discover.Sources{}, "no topology: rank 0: NCCL_TOPO_FILE"},
+		{"no facts", nil, discover.Sources{Root: t.TempDir(), CPU: func() discover.CPUKind { return discover.CPUKind{Arch: "x86_64", Family: -1, Model: -1} },
+			Affinity: func() discover.CPUSet { return nil }}, "no topology: "},
+		{"panic", nil, discover.Sources{CPU: func() discover.CPUKind { panic("no CPU") }}, "no topology: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := testEngine(t, c.env...)
+			e.local.Sources = c.sources
+			lines := logInto(e, xlog.Graph)
+			cs := initAll(t, e, 2)
+			if cs[0].machine != nil || cs[1].machine != nil || !strings.Contains(lines.text(), c.says) {
+				t.Errorf("topology %v and %v, log\n%s", cs[0].machine, cs[1].machine, lines.text())
+			}
+			destroyAll(t, cs)
+		})
+	}
+}
+
+func TestFileThatIsNotThere(t *testing.T) {
+	e := testEngine(t, "NCCL_TOPO_FILE", "/nowhere/machine.xml")
+	lines := logInto(e, xlog.Graph)
+	cs := initAll(t, e, 2)
+	if m := sameChannels(t, cs); !m.onCPUs || !strings.Contains(lines.text(), "NCCL_TOPO_FILE /nowhere/machine.xml (environment) is ignored: ") {
+		t.Errorf("log\n%s", lines.text())
+	}
+	destroyAll(t, cs)
+}
+
+// The machine of a file that names the ranks is taken as it is, and written again for NCCL_TOPO_DUMP_FILE.
+func TestTopologyFileAndDump(t *testing.T) {
+	dump := filepath.Join(t.TempDir(), "dump.xml")
+	e := testEngine(t, "NCCL_TOPO_FILE", meshFile(t, 4), "NCCL_TOPO_DUMP_FILE", dump, "NCCL_TOPO_DUMP_FILE_RANK", "2")
+	cs := initAll(t, e, 4)
+	if m := sameChannels(t, cs); m.onCPUs || m.found.Ring.TypeIntra != topo.NVL {
+		t.Errorf("decision:\n%s", m.channels)
+	}
+	destroyAll(t, cs)
+	text, err := os.ReadFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := topo.Read(dump, text)
+	if err != nil || len(m.GPUs()) != 4 || m.GPUs()[3].Rank != 3 || m.CPUs[0].HostHash == "" {
+		t.Errorf("dump: %v\n%s", err, text)
+	}
+	// Three ranks are not those of the file: they stand on its CPUs.
+	cs = initAll(t, e, 3)
+	if m := sameChannels(t, cs); !m.onCPUs {
+		t.Errorf("decision:\n%s", m.channels)
+	}
+	destroyAll(t, cs)
+}
+
+// Settings that differ give different searches. That is noticed, and no rank has channels of its own.
+func TestDifferentSearchesAreNoticed(t *testing.T) {
+	file := meshFile(t, 3)
+	common := testEngine(t, "NCCL_TOPO_FILE", file)
+	lines := logInto(common, xlog.Graph)
+	cs, errs := mixed(t, common, testEngine(t, "NCCL_TOPO_FILE", file, "NCCL_P2P_DISABLE", "1"))
+	noErrors(t, "init", errs)
+	for r, c := range cs {
+		if c.machine != nil {
+			t.Errorf("rank %d has a topology", r)
+		}
+	}
+	if !strings.Contains(lines.text(), "rank 0 and rank 1 have found different channels") {
+		t.Errorf("log\n%s", lines.text())
+	}
+	destroyAll(t, cs)
+}
+
+// A link that carries less than it should: one rank has measured it, all ranks move the channels away from it, at the next decision and not before.
+func TestDegradedLinkMovesChannels(t *testing.T) {
+	const n = 4
+	file := meshFile(t, n)
+	engines := make([]*Engine, n) // as processes: what one measures the others do not know
+	for r := range engines {
+		engines[r] = testEngine(t, "NCCL_TOPO_FILE", file)
+	}
+	lines := logInto(engines[0], xlog.Graph)
+	cs := initOver(t, engines)
+	before := sameChannels(t, cs)
+	weak := ringUses(before.found, 0, 1)
+	if len(weak) == 0 {
+		t.Fatalf("no ring uses the link from 0 to 1, the test shows nothing:\n%s", before.channels)
+	}
+	a, b := before.found.System.RankByNumber(0).Device, before.found.System.RankByNumber(1).Device
+	for _, l := range before.found.System.Links {
+		if l.From == a && l.To == b || l.From == b && l.To == a {
+			engines[2].Measure(topo.Measured{Link: l.Name(), GBs: 1.5})
+		}
+	}
+	if sameChannels(t, cs) != before {
+		t.Error("a measurement alone has changed the decision")
+	}
+	reweigh := func(want bool) {
+		t.Helper()
+		noErrors(t, "reweigh", each(n, func(r int) error {
+			changed, err := cs[r].Reweigh(context.Background())
+			if err == nil && changed != want {
+				err = fmt.Errorf("changed is %v", changed)
+			}
+			return err
+		}))
+	}
+	reweigh(true)
+	after := sameChannels(t, cs)
+	if len(ringUses(after.found, 0, 1))+len(ringUses(after.found, 1, 0)) > 0 {
+		t.Errorf("rings still use the weak link:\n%s", after.channels)
+	}
+	if !strings.Contains(lines.text(), "channels have moved") {
+		t.Errorf("log\n%s", lines.text())
+	}
+	reweigh(false) // no news
+	for _, l := range before.found.System.Links {
+		if l.From == a && l.To == b || l.From == b && l.To == a {
+			engines[2].Measure(topo.Measured{Link: l.Name(), GBs: 1.55})
+		}
+	}
+	reweigh(false) // hardly news
+
+	// A communicator made now knows of the link at once.
+	kids := initOver(t, engines)
+	if m := sameChannels(t, kids); m.channels != after.channels {
+		t.Errorf("a new communicator has\n%s", m.channels)
+	}
+	destroyAll(t, kids)
+
+	// It has recovered.
+	for _, l := range before.found.System.Links {
+		if l.From == a && l.To == b || l.From == b && l.To == a {
+			engines[2].Measure(topo.Measured{Link: l.Name(), GBs: 40})
+		}
+	}
+	reweigh(true)
+	if m := sameChannels(t, cs); m.channels != before.channels {
+		t.Errorf("after recovery\n%s\nbefore\n%s", m.channels, before.channels)
+	}
+	destroyAll(t, cs)
+	if _, err := cs[0].Reweigh(context.Background()); xerr.CodeOf(err) == xerr.Success {
+		t.Error("a destroyed communicator was reweighed")
+	}
+}
+
+// ringUses gives the ring channels that go from one rank to another.
+func ringUses(d *topo.Decision, from, to int) []int {
+	var out []int
+	for i, c := range d.Ring.Channels {
+		for k, r := range c.Ranks {
+			if r.Rank == from && c.Ranks[(k+1)%len(c.Ranks)].Rank == to {
+				out = append(out, i)
+			}
+		}
+	}
+	return out
+}
+
+func TestViews(t *testing.T) {
+	v := view{Host: "0x12", Node: -1, Machine: []byte{1, 2}, Trouble: "t", Measured: []topo.Measured{{Link: "a>b", GBs: 2.5}}}
+	got, err := decodeView(v.encode())
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(v) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	b := v.encode()
+	for n := range b {
+		if _, err := decodeView(b[:n]); err == nil {
+			t.Errorf("%d of %d bytes are accepted", n, len(b))
+		}
+	}
+}
+
+func FuzzView(f *testing.F) {
+	f.Add(view{Host: "h", Node: 3, Machine: []byte("x"), Measured: []topo.Measured{{Link: "a>b", GBs: 1}}}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := decodeView(b)
+		if err != nil {
+			return
+		}
+		_, _ = mergeViews([]view{v})
+		if again, err := decodeView(v.encode()); err != nil || again.Node != v.Node {
+			t.Errorf("%+v, %v", again, err)
+		}
+	})
+}
