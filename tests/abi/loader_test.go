@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -104,9 +105,38 @@ print(list(y))
 			t.Skipf("python3 has no module %s", m)
 		}
 	}
-	got := mustRun(t, cleanEnv(), "", python, "-c", script, filepath.Join(libDir(t), "libgccl.so"))
-	if got != "[1.5, -2.0, 7.0]\n" {
-		t.Errorf("python printed %q", got)
+	for _, bind := range []string{"", "1"} { // without a driver; the core contains calls of the driver's library
+		got := mustRun(t, cleanEnv("LD_BIND_NOW="+bind), "", python, "-c", script, filepath.Join(libDir(t), "libgccl.so"))
+		if got != "[1.5, -2.0, 7.0]\n" {
+			t.Errorf("LD_BIND_NOW=%s: python printed %q", bind, got)
+		}
+	}
+}
+
+// Every name that the core takes from elsewhere is one of the C library's: nothing of a driver's is left to be found later.
+func TestCoreTakesNamesOfTheCLibraryOnly(t *testing.T) {
+	f, err := elf.Open(filepath.Join(libDir(t), "libgccl_core.so"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := 0
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			continue
+		}
+		taken++
+		weak := elf.ST_BIND(s.Info) == elf.STB_WEAK // the tool chain's own, such as __gmon_start__
+		if s.Library == "" && !weak {
+			t.Errorf("%s is in no library", s.Name)
+		}
+	}
+	if taken < 20 {
+		t.Errorf("only %d names are taken from elsewhere", taken)
 	}
 }
 
