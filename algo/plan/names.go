@@ -2,7 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 )
 
 // The words of the text form, in the order of the values.
@@ -34,10 +34,13 @@ func (k Kind) MarshalText() ([]byte, error)  { return []byte(k.String()), nil }
 func (w When) MarshalText() ([]byte, error)  { return []byte(w.String()), nil }
 func (s Sync) MarshalText() ([]byte, error)  { return []byte(s.String()), nil }
 
-// ParseColl finds a collective by its name.
+// ParseColl finds a collective by its name, with or without separators: all_reduce, AllReduce.
 func ParseColl(name string) (Coll, error) {
-	if k := slices.Index(collNames, name); k >= 0 {
-		return Coll(k), nil
+	bare := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "") }
+	for k, known := range collNames {
+		if bare(known) == bare(name) {
+			return Coll(k), nil
+		}
 	}
 	return 0, fmt.Errorf("no collective %q; there are %v", name, collNames)
 }

@@ -73,7 +73,9 @@ func loop(n int, body ...plan.Op) []plan.Op {
 	if n <= 0 {
 		return nil
 	}
-	ops := append([]plan.Op{{Kind: plan.KindLoop, N: n}}, body...)
+	ops := make([]plan.Op, 0, len(body)+2)
+	ops = append(ops, plan.Op{Kind: plan.KindLoop, N: n})
+	ops = append(ops, body...)
 	return append(ops, plan.Op{Kind: plan.KindEnd})
 }
 
@@ -85,9 +87,8 @@ func when(w plan.When, ops []plan.Op) []plan.Op {
 	return ops
 }
 
-// join puts pieces of a plan behind each other.
-func join(pieces ...[]plan.Op) []plan.Op {
-	var ops []plan.Op
+// join puts pieces of a plan behind the first one, which it takes over.
+func join(ops []plan.Op, pieces ...[]plan.Op) []plan.Op {
 	for _, p := range pieces {
 		ops = append(ops, p...)
 	}

@@ -72,20 +72,20 @@ func through(part plan.Affine, op plan.Op) []plan.Op {
 			}
 		}
 	}
-	var before, data, credit []plan.Op
-	for _, r := range op.Src {
-		if r.Space == plan.Slot {
-			before = append(before, plan.Op{Kind: plan.KindWait, Sync: plan.SyncData, Edge: r.Edge})
-			credit = append(credit, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncCredit, Edge: r.Edge})
+	ops := make([]plan.Op, 0, 1+2*(len(op.Src)+len(op.Dst)))
+	each := func(refs []plan.Ref, kind plan.Kind, sync plan.Sync) {
+		for _, r := range refs {
+			if r.Space == plan.Slot {
+				ops = append(ops, plan.Op{Kind: kind, Sync: sync, Edge: r.Edge})
+			}
 		}
 	}
-	for _, r := range op.Dst {
-		if r.Space == plan.Slot {
-			before = append(before, plan.Op{Kind: plan.KindWait, Sync: plan.SyncCredit, Edge: r.Edge})
-			data = append(data, plan.Op{Kind: plan.KindSignal, Sync: plan.SyncData, Edge: r.Edge})
-		}
-	}
-	return join(before, do(op), data, credit)
+	each(op.Src, plan.KindWait, plan.SyncData)
+	each(op.Dst, plan.KindWait, plan.SyncCredit)
+	ops = append(ops, op)
+	each(op.Dst, plan.KindSignal, plan.SyncData)
+	each(op.Src, plan.KindSignal, plan.SyncCredit)
+	return ops
 }
 
 // fold combines sources to a partial result.

@@ -37,11 +37,11 @@ func (h *hier) inside(index int) int { return h.ends.cliques.Member(h.clique, mo
 // onRail is the rank of this rail in a clique, counted around.
 func (h *hier) onRail(clique int) int { return h.ends.cliques.Member(mod(clique, h.ncliques), h.index) }
 
-// railTree is the double tree of a rail as one of its ranks sees it. Rails have their roots in different cliques.
+// railTree is the double tree of a rail as one of its ranks sees it.
 func (h *hier) railTree(clique, index int) *tree {
 	all := h.ends.cliques
 	return &tree{
-		ends: h.ends, size: h.ncliques, root: index % h.ncliques, me: clique, up: true, down: true,
+		ends: h.ends, size: h.ncliques, me: clique, up: true, down: true,
 		rankOf: func(node int) int { return all.Member(node, index) }, first: index * treeParts,
 	}
 }

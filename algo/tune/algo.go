@@ -48,9 +48,9 @@ func parseAlgo(text string) (*wishes, []string, error) {
 			w.any = one
 			continue
 		}
-		c, ok := collNamed(strings.TrimSpace(name))
-		if !ok {
-			return nil, nil, fmt.Errorf("algorithm list %q: no collective %q", text, name)
+		c, err := plan.ParseColl(strings.TrimSpace(name))
+		if err != nil {
+			return nil, nil, fmt.Errorf("algorithm list %q: %w", text, err)
 		}
 		w.byColl[c] = one
 	}
@@ -91,16 +91,6 @@ func known() []string {
 		}
 	}
 	return names
-}
-
-// collNamed finds a collective by name, with or without the separators.
-func collNamed(name string) (plan.Coll, bool) {
-	for c := range plan.NumColls {
-		if strings.ReplaceAll(c.String(), "_", "") == strings.ReplaceAll(name, "_", "") {
-			return c, true
-		}
-	}
-	return 0, false
 }
 
 // far are the methods for ranks in several cliques, the preferred one first.
