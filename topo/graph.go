@@ -12,7 +12,11 @@ const (
 	Tree         Pattern = 3 // a chain; one GPU does both. Also the chain of SHARP
 	Ring         Pattern = 4
 	NVLS         Pattern = 5 // a head that reduces through the NVLink switch
+	CollNet      Pattern = 6 // heads that SHARP serves directly; only in files, nothing here searches it
 )
+
+// heads says whether a channel of the pattern lists its head only.
+func (p Pattern) heads() bool { return p == NVLS || p == CollNet }
 
 // Ids of graphs in files.
 const (
