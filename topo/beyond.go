@@ -210,14 +210,21 @@ func (t *task) linkSpeeds() []float64 {
 
 // stretch makes all channels as fast as the links carry them, if that is worth it.
 func (t *task) stretch(b *best) {
-	if t.opt.Strict || b.n() == 0 {
+	if t.opt.Strict || b.n() == 0 || (!t.inter && t.sys.Count(DEVNode) == 1) {
 		return
 	}
 	room := t.room(b, false)
 	if shapes[b.pattern].bothWays && t.sys.lopsided() {
 		room = min(room, t.room(b, true))
 	}
-	if room < worth || room > 1e6 {
+	if !shapes[b.pattern].heads { // the fastest of the list is what one channel can do
+		bw := b.bwIntra
+		if t.inter {
+			bw = b.bwInter
+		}
+		room = min(room, t.speeds[0]/bw)
+	}
+	if room < worth || math.IsInf(room, 1) {
 		return
 	}
 	b.bwIntra = math.Floor(b.bwIntra*room*100) / 100

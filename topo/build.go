@@ -8,21 +8,45 @@ import (
 	"strings"
 )
 
-// Build makes the graph of a machine. GPUs without a rank are left out. What the graph needs and the machine does not say is
-// an error that names the element (a *FileError).
+// maxBuild bounds what is built: paths between all nodes are kept.
+const maxBuild = 4096
+
+// Build makes the graph of a machine. GPUs without a rank are left out, and GPUs that only a network joins to the first rank
+// (or to Options.Self): they are other nodes of the job. What the graph needs and the machine does not say is an error that
+// names the element (a *FileError).
 func Build(m *Machine, o Options) (*System, error) {
-	b := &builder{sys: &System{Name: m.Name}, xgmi: m.Version == 2}
+	if n := m.Elements(); n > maxBuild {
+		return nil, wrongAt(m.pos(), "system", "%d elements; a graph is built of at most %d", n, maxBuild)
+	}
+	s, err := buildRanks(m, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	joined := s.joined(o.Self)
+	if len(joined) == len(s.Ranks) {
+		return s, nil
+	}
+	return buildRanks(m, o, joined)
+}
+
+// pos is where the machine begins.
+func (m *Machine) pos() Pos {
+	if len(m.CPUs) == 0 {
+		return Pos{}
+	}
+	return m.CPUs[0].Pos
+}
+
+// buildRanks builds with some ranks, or with all (nil).
+func buildRanks(m *Machine, o Options, only map[int]bool) (*System, error) {
+	b := &builder{sys: &System{Name: m.Name}, only: only}
 	for _, c := range m.CPUs {
 		if err := b.cpu(c); err != nil {
 			return nil, err
 		}
 	}
 	if b.sys.Count(GPUNode) == 0 {
-		e := &FileError{Element: "system", Reason: "no gpu element with a rank: a skeleton, which needs what the machine itself knows"}
-		if len(m.CPUs) > 0 {
-			e.File, e.Line = m.CPUs[0].File, m.CPUs[0].Line
-		}
-		return nil, e
+		return nil, wrongAt(m.pos(), "system", "no gpu element with a rank: a skeleton, which needs what the machine itself knows")
 	}
 	if err := b.nvlinks(); err != nil {
 		return nil, err
@@ -37,7 +61,7 @@ func Build(m *Machine, o Options) (*System, error) {
 
 type builder struct {
 	sys     *System
-	xgmi    bool
+	only    map[int]bool  // the ranks to build with; nil: all
 	pending []pendingLink // GPU to GPU: the far end may come later in the file
 	virtual map[int]*Node // the NIC of interfaces without a PCI device, by host
 }
@@ -68,55 +92,6 @@ func hashOf(v string) uint64 {
 	f := fnv.New64a()
 	f.Write([]byte(v))
 	return f.Sum64()
-}
-
-func (s *System) host(hash uint64) int {
-	if i := slices.Index(s.Hosts, hash); i >= 0 {
-		return i
-	}
-	s.Hosts = append(s.Hosts, hash)
-	return len(s.Hosts) - 1
-}
-
-func (s *System) node(k Kind, id NodeID) *Node {
-	for _, n := range s.Nodes[k] {
-		if n.ID == id {
-			return n
-		}
-	}
-	return nil
-}
-
-func (s *System) add(k Kind, id NodeID) *Node {
-	n := &Node{Kind: k, ID: id, Index: len(s.Nodes[k])}
-	s.Nodes[k] = append(s.Nodes[k], n)
-	return n
-}
-
-// connect adds one direction. Parallel links of a type add up; links with more bandwidth come first.
-func connect(from, to *Node, t PathType, bw float64) {
-	var l *Link
-	for i, old := range from.Out {
-		if old.To == to && old.Type == t {
-			l = old
-			from.Out = slices.Delete(from.Out, i, i+1)
-			break
-		}
-	}
-	if l == nil {
-		l = &Link{From: from, To: to, Type: t}
-	}
-	l.BW += bw
-	at := 0
-	for at < len(from.Out) && from.Out[at].BW >= l.BW {
-		at++
-	}
-	from.Out = slices.Insert(from.Out, at, l)
-}
-
-func connectBoth(a, b *Node, t PathType, bw float64) {
-	connect(a, b, t, bw)
-	connect(b, a, t, bw)
 }
 
 func (b *builder) cpu(c *CPU) error {
@@ -174,7 +149,7 @@ func (b *builder) pci(host int, cpu, parent *Node, p *PCI) error {
 	if !ok {
 		return wrongAt(p.Pos, "pci", "attribute busid is %q", p.BusID)
 	}
-	if len(p.GPUs) > 0 && !slices.ContainsFunc(p.GPUs, func(g *GPU) bool { return g.Rank >= 0 }) {
+	if len(p.GPUs) > 0 && !slices.ContainsFunc(p.GPUs, b.used) {
 		return nil
 	}
 	switch {
@@ -188,7 +163,7 @@ func (b *builder) pci(host int, cpu, parent *Node, p *PCI) error {
 	bw := pciBW(p.LinkSpeed, p.LinkWidth)
 	if len(p.GPUs) > 0 {
 		for _, g := range p.GPUs {
-			if g.Rank >= 0 {
+			if b.used(g) {
 				if err := b.gpu(host, cpu, parent, p, bus, g, bw); err != nil {
 					return err
 				}
@@ -231,6 +206,8 @@ func (b *builder) pci(host int, cpu, parent *Node, p *PCI) error {
 	connectBoth(n, parent, PIX, bw)
 	return nil
 }
+
+func (b *builder) used(g *GPU) bool { return g.Rank >= 0 && (b.only == nil || b.only[g.Rank]) }
 
 // pciID joins the four ids to one number.
 func pciID(p *PCI) uint64 {
@@ -385,102 +362,4 @@ func (b *builder) c2c(p pendingLink) error {
 		connectBoth(p.dev, shared, C2C, bw)
 	}
 	return nil
-}
-
-// betweenCPUs connects all CPUs of a host.
-func (b *builder) betweenCPUs() {
-	for _, a := range b.sys.Nodes[CPUNode] {
-		for _, c := range b.sys.Nodes[CPUNode] {
-			if a != c && a.ID.Host() == c.ID.Host() {
-				connect(a, c, SYS, a.CPU.betweenBW)
-			}
-		}
-	}
-}
-
-// broadcom says which generation of Broadcom switch a node is, at the upper (0) or lower (1) level.
-func broadcom(n *Node, level uint64) int {
-	id := n.PCI.ID &^ 0xfff
-	switch id {
-	case 0x1000c0101000a000:
-		return 4
-	case 0x1000c03010000000 | level*0x1000:
-		return 5
-	}
-	return 0
-}
-
-// flattenSwitches makes one node of a two-level Broadcom switch, which is one chip.
-func flattenSwitches(s *System) {
-	gone := map[*Node]bool{}
-	for _, top := range s.Nodes[PCINode] {
-		gen := broadcom(top, 0)
-		if gen == 0 || gone[top] {
-			continue
-		}
-		for _, l := range slices.Clone(top.Out) {
-			sub := l.To
-			if sub.Kind != PCINode || !isBelow(sub, top) || broadcom(sub, 1) != gen {
-				continue
-			}
-			gone[sub] = true
-			top.Out = slices.DeleteFunc(top.Out, func(l *Link) bool { return l.To == sub })
-			for _, down := range sub.Out {
-				if down.To == top {
-					continue
-				}
-				down.To.Out = slices.DeleteFunc(down.To.Out, func(l *Link) bool { return l.To == sub })
-				connectBoth(top, down.To, down.Type, down.BW)
-			}
-		}
-	}
-	s.Nodes[PCINode] = slices.DeleteFunc(s.Nodes[PCINode], func(n *Node) bool { return gone[n] })
-	for i, n := range s.Nodes[PCINode] {
-		n.Index = i
-	}
-}
-
-// isBelow says whether a PCI node hangs below another: children are connected to their own children first, so the parent's
-// file position, which the index shows, is smaller.
-func isBelow(sub, top *Node) bool { return sub.Index > top.Index }
-
-// finish orders links (in the PCI tree the upstream link comes last), finds reverse links and numbers everything.
-func (s *System) finish() {
-	for _, cpu := range s.Nodes[CPUNode] {
-		sortDown(cpu, nil)
-	}
-	at := 0
-	for k := range s.Nodes {
-		for _, n := range s.Nodes[k] {
-			n.at = at
-			at++
-			for _, l := range n.Out {
-				l.index = len(s.Links)
-				s.Links = append(s.Links, l)
-			}
-		}
-	}
-	for _, l := range s.Links {
-		for _, back := range l.To.Out {
-			if back.To == l.From && back.Type == l.Type {
-				l.Rev = back
-			}
-		}
-	}
-}
-
-func sortDown(n, up *Node) {
-	if up != nil {
-		for i, l := range n.Out {
-			if l.To == up {
-				n.Out = append(slices.Delete(n.Out, i, i+1), l)
-				break
-			}
-		}
-	}
-	for _, l := range slices.Clone(n.Out) {
-		if l.To != up && l.Type == PIX {
-			sortDown(l.To, n)
-		}
-	}
 }

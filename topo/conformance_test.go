@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,7 @@ func TestConformance(t *testing.T) {
 			names = append(names, name)
 		}
 	}
+	slices.Sort(names)
 	c := &conformance{t: t}
 	for _, name := range names {
 		if isGraphFile(name) {

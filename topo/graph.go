@@ -1,7 +1,5 @@
 package topo
 
-import "slices"
-
 // Pattern is how a channel visits the GPUs of a system. The numbers are those of graph files.
 type Pattern int
 
@@ -51,12 +49,3 @@ func (g *Graph) N() int { return len(g.Channels) }
 
 // TotalBW is the bandwidth of all channels inside the system.
 func (g *Graph) TotalBW() float64 { return float64(g.N()) * g.BWIntra }
-
-func (g *Graph) clone() *Graph {
-	c := *g
-	c.Channels = make([]Channel, len(g.Channels))
-	for i, ch := range g.Channels {
-		c.Channels[i] = Channel{Ranks: slices.Clone(ch.Ranks), In: ch.In, Out: ch.Out}
-	}
-	return &c
-}

@@ -1,7 +1,6 @@
 package topo
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strconv"
@@ -184,7 +183,7 @@ func (s *System) findGPU(g FileGPU) *Rank {
 // WriteGraphs writes graphs as NCCL reads them. Types that NCCL's files do not have (C2C, DIS) are written as the next worse
 // one. A GPU with several ranks is named by rank too.
 func WriteGraphs(w io.Writer, graphs ...*Graph) error {
-	x := &xmlWriter{w: bufio.NewWriter(w)}
+	x := &xmlWriter{}
 	x.open("graphs", num("version", 1))
 	for _, g := range graphs {
 		if g != nil {
@@ -192,7 +191,8 @@ func WriteGraphs(w io.Writer, graphs ...*Graph) error {
 		}
 	}
 	x.close()
-	return x.w.Flush()
+	_, err := w.Write(x.w.Bytes())
+	return err
 }
 
 func (x *xmlWriter) graph(g *Graph) {

@@ -1,7 +1,7 @@
 package topo
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -19,7 +19,7 @@ const (
 // left out, and characters that need entities become "_". More than MaxElements elements are written nevertheless, because our
 // reader has no such limit: see Machine.Elements.
 func (m *Machine) WriteXML(w io.Writer) error {
-	x := &xmlWriter{w: bufio.NewWriter(w)}
+	x := &xmlWriter{}
 	version := m.Version
 	if version == 0 {
 		version = 1
@@ -29,7 +29,8 @@ func (m *Machine) WriteXML(w io.Writer) error {
 		x.cpu(c)
 	}
 	x.close()
-	return x.w.Flush()
+	_, err := w.Write(x.w.Bytes())
+	return err
 }
 
 type xmlAttr struct {
@@ -50,7 +51,7 @@ func txt(name, v string) xmlAttr { return xmlAttr{name: name, value: v} }
 func opt(name, v string) xmlAttr { return xmlAttr{name: name, value: v, skip: v == ""} }
 
 type xmlWriter struct {
-	w    *bufio.Writer
+	w    bytes.Buffer
 	path []string
 }
 

@@ -99,27 +99,23 @@ func (n NodeChannels) childRank(channel, child int) int {
 
 // Copies are the orders of as many nodes that are like this decision's system: the ranks of node i follow those of node i-1.
 func (d *Decision) Copies() []NodeChannels {
-	number := map[*Rank]int{}
+	number := map[int]int{}
 	for i, r := range d.System.Ranks {
-		number[r] = r.Rank
+		number[r.Rank] = r.Rank
 		if d.Opt.Nodes > 1 {
-			number[r] = i
+			number[r.Rank] = i
 		}
 	}
 	list := make([]NodeChannels, d.Opt.Nodes)
 	for i := range list {
-		orders := func(g *Graph) [][]int {
-			var all [][]int
-			for _, c := range g.Channels {
-				var order []int
-				for _, r := range c.Ranks {
-					order = append(order, number[r]+i*len(d.System.Ranks))
+		list[i] = d.Orders()
+		for _, orders := range [][][]int{list[i].Ring, list[i].Tree} {
+			for _, o := range orders {
+				for j := range o {
+					o[j] = number[o[j]] + i*len(d.System.Ranks)
 				}
-				all = append(all, order)
 			}
-			return all
 		}
-		list[i] = NodeChannels{Ring: orders(d.Ring), Tree: orders(d.Tree), TreePattern: d.Tree.Pattern, CrossNic: d.Ring.CrossNic}
 	}
 	return list
 }

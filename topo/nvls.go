@@ -9,44 +9,56 @@ var nvlsShape = shape{
 	neighbours: func(_, next int) []int { return []int{next} },
 }
 
-// head books what one head moves: every GPU reads from and writes to the switch, the head itself twice.
+// head books what one head moves: every GPU reads from and writes to the switch, the head itself twice. Ranks on one GPU share
+// its part: the first one stands for all.
 func (w *walk) head(g int) {
 	nvs := w.sys.Nodes[NVSNode][0]
 	size := func(d int) level {
-		if d == g {
+		if w.heads[d] == g {
 			return intraTwice
 		}
 		return intra
 	}
+	n := len(w.heads)
+	gpu := func(d int) *Node { return w.gpus[w.heads[d]] }
 	down, up := 0, 0
-	for down < len(w.gpus) && w.follow(nvs, w.gpus[down], size(down)) {
+	for down < n && w.follow(nvs, gpu(down), size(down)) {
 		down++
 	}
-	if down == len(w.gpus) {
-		for up < len(w.gpus) && w.follow(w.gpus[up], nvs, size(up)) {
+	if down == n {
+		for up < n && w.follow(gpu(up), nvs, size(up)) {
 			up++
 		}
-		if up == len(w.gpus) {
+		if up == n {
 			w.visit(-1, len(w.gpus), leg{out: -1, close: -1})
 		}
 	}
 	for up--; up >= 0; up-- {
-		w.unfollow(w.gpus[up], nvs, size(up))
+		w.unfollow(gpu(up), nvs, size(up))
 	}
 	for down--; down >= 0; down-- {
-		w.unfollow(nvs, w.gpus[down], size(down))
+		w.unfollow(nvs, gpu(down), size(down))
 	}
 }
 
 // headAt tries the GPU of a network device as a head, once for each GPU.
 func (w *walk) headAt(net *Node, nets int) bool {
-	g := net.Net.localGPU
-	if w.done >= nets || g == nil {
+	if w.done >= nets || net.Net.localGPU == nil {
 		return false
 	}
-	if slices.ContainsFunc(w.chans[:w.done], func(c found) bool { return c.gpus[0] == g.Index }) {
+	g := net.Net.localGPU.Rank.Device.Dev.Ranks[0].Node.Index
+	if slices.ContainsFunc(w.chans[:w.done], func(c found) bool { return c.gpus[0] == g }) {
 		return false
 	}
-	w.enter(net, g.Index, 0, w.firstLeg(byScore))
+	w.enter(net, g, 0, w.firstLeg(byScore))
 	return true
+}
+
+// firstRanks are the indices of the first rank of each GPU.
+func firstRanks(s *System) []int {
+	var list []int
+	for _, d := range s.Nodes[DEVNode] {
+		list = append(list, d.Dev.Ranks[0].Node.Index)
+	}
+	return list
 }

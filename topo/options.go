@@ -21,9 +21,12 @@ type Options struct {
 	// P2PVeto, if set, says that the driver refuses direct access of one rank's GPU to another's.
 	P2PVeto func(from, to *Rank) bool
 
+	// Self is the rank whose system is built, if the description has parts that only a network joins; NoRank is the first rank.
+	Self int
+
 	// Strict keeps to what NCCL 2.30.7 would find: no search beyond it. For comparisons.
 	Strict bool
 }
 
 // DefaultOptions are those of a job of one node without orders.
-func DefaultOptions() Options { return Options{Nodes: 1, CrossNic: 2} }
+func DefaultOptions() Options { return Options{Nodes: 1, CrossNic: 2, Self: NoRank} }

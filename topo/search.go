@@ -26,7 +26,7 @@ func Search(s *System, o Options) (*Decision, error) {
 	d.Ring, n = ring.graph(RingID)
 	d.Tree, _ = newTask(s, o, BalancedTree, n, n).graph(TreeID)
 	if s.minSM() >= 90 && s.Count(NVSNode) > 0 {
-		heads := min(maxHeads, len(s.Ranks))
+		heads := min(maxHeads, s.Count(DEVNode))
 		least := 1
 		if o.Nodes == 1 {
 			least = heads
