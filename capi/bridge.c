@@ -11,6 +11,7 @@ void gccl_bridge_fill(gccl_core_api *core) {
   core->mem_alloc = gcclgo_mem_alloc;
   core->mem_free = gcclgo_mem_free;
   core->window_deregister = gcclgo_window_deregister;
+  core->fetch_memory = gcclgo_fetch_memory;
   core->mem_stats = gcclgo_mem_stats;
   core->stats_bytes = gcclgo_stats_bytes;
   core->estimate = gcclgo_estimate;
@@ -37,3 +38,16 @@ int32_t gccl_bridge_device_meet(const gccl_device_api *d, struct ncclComm *c, co
 }
 
 void gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c) { d->leave(c); }
+
+int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, uintptr_t ptr, uint64_t size, void *out, int32_t max,
+                                 int32_t *rc, char *text) {
+  return d->window_offer(c, (void *)ptr, size, out, max, rc, text);
+}
+
+int32_t gccl_bridge_window_map(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *parts, char *text) {
+  return d->window_map(c, w, parts, text);
+}
+
+void gccl_bridge_window_release(const gccl_device_api *d, const void *part) { d->window_release(part); }
+
+int32_t gccl_bridge_export_memory(const gccl_device_api *d, uint64_t id, uint64_t *size) { return d->export_memory(id, size); }

@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 3u
+#define GCCL_CORE_ABI 4u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -68,6 +68,13 @@ typedef struct {
   int32_t (*meet)(struct ncclComm *, const void *hellos, char *text); /* areas are mapped; hellos of all ranks, one after the other */
   void (*leave)(struct ncclComm *);                                   /* quiesced; the areas go next */
   uint64_t (*section)(uint32_t nranks);                               /* bytes of its section in a rank's area */
+  /* Windows: what the other ranks must know of this rank's part (returns its bytes, or -1 and a code and a text); all parts mapped into
+   * the window; the memory of this rank's part given back. */
+  int32_t (*window_offer)(struct ncclComm *, void *ptr, uint64_t size, void *out, int32_t max, int32_t *rc, char *text);
+  int32_t (*window_map)(struct ncclComm *, gccl_window *, const void *parts, char *text);
+  void (*window_release)(const void *part);
+  /* A file descriptor of an allocation of this process that a peer has named, and its size; -1: there is none. Any thread. */
+  int32_t (*export_memory)(uint64_t id, uint64_t *size);
 } gccl_device_api;
 
 /* What the front gives to the core. */
@@ -101,6 +108,8 @@ typedef struct {
   int32_t (*mem_alloc)(void **ptr, uint64_t size, char *text);
   int32_t (*mem_free)(void *ptr, char *text);
   int32_t (*window_deregister)(struct ncclComm *, gccl_window *, char *text);
+  /* A file descriptor of an allocation of the process of a rank: for a device's imports. */
+  int32_t (*fetch_memory)(struct ncclComm *, int32_t rank, uint64_t id, int32_t *fd, uint64_t *size, char *text);
   int32_t (*mem_stats)(struct ncclComm *, int32_t stat, uint64_t *value, char *text);
   int32_t (*stats_bytes)(struct ncclComm *, uint64_t *shared, uint64_t *priv, char *text);
   /* Predicted time of a collective, µs (ncclGroupSimulateEnd). */

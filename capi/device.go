@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/gccl/gccl/comm"
+	"github.com/gccl/gccl/device/host/clique"
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/xerr"
 )
@@ -20,6 +21,11 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 	if d == nil {
 		return nil
 	}
+	clique.SetExporter(func(item uint64) (int, uint64) {
+		var size C.uint64_t
+		fd := C.gccl_bridge_export_memory(d, C.uint64_t(item), &size)
+		return int(fd), uint64(size)
+	})
 	return &comm.Device{
 		Section: func(nranks int) uint64 { return uint64(C.gccl_bridge_device_section(d, C.uint32_t(nranks))) },
 		Hello: func(c control.Comm) []byte {
@@ -41,6 +47,41 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			}
 			return nil
 		},
+		OfferWindow: func(c control.Comm, buff uintptr, size uint64) ([]byte, error) {
+			b := make([]byte, maxDeviceHello)
+			var rc C.int32_t
+			var text [C.GCCL_TEXT]C.char
+			n := C.gccl_bridge_window_offer(d, (*C.struct_ncclComm)(c.Pointer()), C.uintptr_t(buff), C.uint64_t(size), unsafe.Pointer(&b[0]), C.int32_t(len(b)), &rc, &text[0])
+			if n < 0 {
+				return nil, xerr.New(xerr.Code(rc), "window", "%s", C.GoString(&text[0]))
+			}
+			return b[:n], nil
+		},
+		MapWindow: func(c control.Comm, w control.Window, parts [][]byte) error {
+			var all []byte
+			for _, p := range parts {
+				all = append(all, p...)
+			}
+			var text [C.GCCL_TEXT]C.char
+			if rc := C.gccl_bridge_window_map(d, (*C.struct_ncclComm)(c.Pointer()), (*C.gccl_window)(w.Pointer()), unsafe.Pointer(&all[0]), &text[0]); rc != 0 {
+				return xerr.New(xerr.Code(rc), "window", "%s", C.GoString(&text[0]))
+			}
+			return nil
+		},
+		ReleaseWindow: func(part []byte) { C.gccl_bridge_window_release(d, unsafe.Pointer(&part[0])) },
 		Leave: func(c control.Comm) { C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) },
 	}
+}
+
+//export gcclgo_fetch_memory
+func gcclgo_fetch_memory(p *C.struct_ncclComm, rank C.int32_t, id C.uint64_t, fd *C.int32_t, size *C.uint64_t, text *C.char) C.int32_t {
+	return guard(text, func() error {
+		c, err := find("memory of a peer", p)
+		if err != nil {
+			return err
+		}
+		n, bytes, err := c.FetchMemory(int(rank), uint64(id))
+		*fd, *size = C.int32_t(n), C.uint64_t(bytes)
+		return err
+	})
 }

@@ -175,7 +175,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	if err := c.meetDevices(ctx); err != nil {
 		return err
 	}
-	c.withdraw()
+	if c.device() == nil { // a GPU's memory is asked for later, one allocation at a time
+		c.withdraw()
+	}
 	shared := c.crowded()
 	if err := c.chooseMethods(shared); err != nil {
 		return err

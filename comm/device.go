@@ -2,7 +2,12 @@ package comm
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
 
+	"github.com/gccl/gccl/device/host/clique"
+	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/xerr"
 )
 
@@ -53,4 +58,101 @@ func (c *Comm) leaveDevice() {
 		c.met = false
 		c.device().Leave(c.ctl)
 	}
+}
+
+// registerDeviceWindow is RegisterWindow for memory of a GPU.
+func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, seq uint64) (control.Window, error) {
+	none := control.Window{}
+	part, err := c.device().OfferWindow(c.ctl, buff, size)
+	if err != nil {
+		if c.group != nil { // the others hear of it when they call; this rank need not wait for them
+			go func() { _, _, _ = c.exchangeParts(seq, nil, size, err) }()
+		}
+		return none, err
+	}
+	rec := &window{part: part, seq: seq}
+	parts, sizes, err := c.exchangeParts(seq, part, size, nil)
+	if err != nil {
+		c.device().ReleaseWindow(part)
+		return none, err
+	}
+	w := c.ctl.NewWindow(buff, size, 0, flags)
+	for r, n := range sizes {
+		w.SetPeer(r, 0, n)
+	}
+	err = c.device().MapWindow(c.ctl, w, parts)
+	if c.group != nil {
+		trouble := []byte{}
+		if err != nil {
+			trouble = []byte(fmt.Sprintf("%s: %v", c.who(c.rank), err))
+		}
+		all, gerr := c.group.AllGatherTag(c.ctx, fmt.Sprintf("window map %d", seq), trouble)
+		for r := 0; gerr == nil && r < len(all); r++ {
+			if len(all[r]) > 0 {
+				gerr = xerr.New(xerr.System, "window", "%s", all[r]).WithRank(r)
+			}
+		}
+		if err == nil {
+			err = gerr
+		}
+	}
+	if err != nil {
+		c.releaseWindow(w, rec)
+		return none, err
+	}
+	return c.publishWindow(w, rec)
+}
+
+// exchangeParts tells all ranks of the part that each has in a window, or what kept any of them.
+func (c *Comm) exchangeParts(seq uint64, part []byte, size uint64, err error) ([][]byte, []uint64, error) {
+	if c.group == nil {
+		return [][]byte{part}, []uint64{size}, err
+	}
+	msg := []byte{byte(xerr.CodeOf(err))}
+	msg = binary.BigEndian.AppendUint64(msg, size)
+	if err != nil {
+		msg = appendText(msg, err.Error())
+	} else {
+		msg = append(msg, part...)
+	}
+	all, gerr := c.group.AllGatherTag(c.ctx, fmt.Sprintf("window %d", seq), msg)
+	if gerr != nil {
+		return nil, nil, gerr
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	parts, sizes := make([][]byte, c.nranks), make([]uint64, c.nranks)
+	for r, b := range all {
+		rd := reader{b: b}
+		code := xerr.Code(rd.u8())
+		sizes[r] = rd.u64()
+		if code != xerr.Success {
+			return nil, nil, xerr.New(code, "window", "%s cannot register its part: %s", c.who(r), rd.text())
+		}
+		parts[r] = rd.b
+		if rd.bad || len(rd.b) != len(part) || sizes[r] == 0 {
+			return nil, nil, xerr.New(xerr.Remote, "window", "%s sent a window that is not one", c.who(r)).WithRank(r)
+		}
+	}
+	return parts, sizes, nil
+}
+
+// fetchDeadline bounds how long a peer may take to hand out a descriptor; a thread of it need only run.
+const fetchDeadline = 10 * time.Second
+
+// FetchMemory asks the process of a rank for a descriptor of one of its device allocations.
+func (c *Comm) FetchMemory(rank int, id uint64) (fd int, size uint64, err error) {
+	const op = "memory of a peer"
+	if rank < 0 || rank >= len(c.hellos) {
+		return -1, 0, xerr.New(xerr.Internal, op, "rank %d is not in the communicator", rank)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, fetchDeadline)
+	defer cancel()
+	h := c.hellos[rank]
+	fd, size, err = clique.Fetch(ctx, clique.Endpoint{Nonce: h.Nonce, Socket: h.Socket}, c.secret, id)
+	if err != nil {
+		return -1, 0, xerr.Wrap(xerr.System, op, err, "%s gives no descriptor of its allocation %d", c.who(rank), id).WithRank(rank)
+	}
+	return fd, size, nil
 }

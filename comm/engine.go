@@ -57,6 +57,11 @@ type Device struct {
 	Hello func(c control.Comm) []byte
 	// Meet is called with the hellos of all ranks, in order, when their areas are mapped.
 	Meet func(c control.Comm, hellos [][]byte) error
+	// OfferWindow describes this rank's part of a window for the others and keeps its memory; MapWindow maps the parts of all ranks
+	// into the window; ReleaseWindow gives back what OfferWindow kept.
+	OfferWindow   func(c control.Comm, buff uintptr, size uint64) ([]byte, error)
+	MapWindow     func(c control.Comm, w control.Window, parts [][]byte) error
+	ReleaseWindow func(part []byte)
 	// Leave is called before the areas go, when nothing of the communicator is in flight.
 	Leave func(c control.Comm)
 }

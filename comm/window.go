@@ -16,6 +16,7 @@ const windowAlign = 4096
 
 // window is one registered window of this rank.
 type window struct {
+	part []byte           // what the device offered; nil in host mode
 	al   arena.Allocation // pinned, so that the memory is not used again under the window
 	team *team            // nil with one rank
 	seq  uint64
@@ -37,6 +38,9 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	c.winSeq++
 	seq := c.winSeq
 	c.mu.Unlock()
+	if c.device() != nil {
+		return c.registerDeviceWindow(buff, size, flags, seq)
+	}
 	al, off, err := c.windowMemory(buff, size)
 	if err != nil {
 		// The others hear of it when they call; this rank need not wait for them to know that its argument is bad.
@@ -62,6 +66,11 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 		_ = arena.Existing().Unpin(al)
 		return none, err
 	}
+	return c.publishWindow(w, rec)
+}
+
+// publishWindow gives a window to the front, or everything back where there is no place for it.
+func (c *Comm) publishWindow(w control.Window, rec *window) (control.Window, error) {
 	c.mu.Lock()
 	published := c.ctl.Publish(w)
 	if published {
@@ -70,7 +79,7 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	c.mu.Unlock()
 	if !published { // all ranks count alike, unless they have deregistered differently
 		c.releaseWindow(w, rec)
-		return none, xerr.New(xerr.InvalidUsage, op, "all %d windows of the communicator are in use", control.Windows).
+		return control.Window{}, xerr.New(xerr.InvalidUsage, "window", "all %d windows of the communicator are in use", control.Windows).
 			WithHint("deregister windows that are no longer needed")
 	}
 	return w, nil
@@ -215,7 +224,11 @@ func (c *Comm) releaseWindow(w control.Window, rec *window) {
 		rec.team.remove(rec.seq)
 		c.e.leaveTeam(rec.team)
 	}
-	_ = arena.Existing().Unpin(rec.al)
+	if rec.part != nil {
+		c.device().ReleaseWindow(rec.part)
+	} else {
+		_ = arena.Existing().Unpin(rec.al)
+	}
 	w.Free()
 }
 

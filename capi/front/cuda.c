@@ -4,7 +4,10 @@
 
 #include "../../device/cuda/cuda.h"
 #include "../../device/cuda/image.h"
+#include "../../device/cuda/memory.h"
 #include "front.h"
+
+static int fetch(struct ncclComm *c, int rank, uint64_t id, uint64_t *size, char *text);
 
 /* The text of a setting; empty if it cannot be had. */
 static void setting(const char *name, char *out, int max) {
@@ -26,6 +29,7 @@ ncclResult_t gccl_device_choose(int32_t *kind, const char *call) {
   if (*kind == gcclDeviceHost) return ncclSuccess;
   setting("GCCL_CUDA_LIBRARY", library, sizeof library);
   gccl_cuda_standin |= library[0] != 0;
+  gccl_cuda_fetch = fetch;
   if (!gccl_cuda_image()) why = "this build has no kernels: it was made without nvcc (make cuda-toolchain fetches it)";
   if (gccl_cuda_image() && gccl_cuda_open(library, &why)) {
     *kind = gcclDeviceCuda;
@@ -58,7 +62,41 @@ static void leave(struct ncclComm *c) {
   if (c->cuda) gccl_cuda_comm_leave(c->cuda);
 }
 
-const gccl_device_api gccl_cuda_device_api = {hello, meet, leave, gccl_cuda_section_bytes};
+static int32_t window_offer(struct ncclComm *c, void *ptr, uint64_t size, void *out, int32_t max, int32_t *rc, char *text) {
+  if ((size_t)max < sizeof(gccl_cuda_ref)) return -1;
+  *rc = gccl_cuda_window_offer(c->cuda, ptr, size, out, text, GCCL_TEXT);
+  return *rc ? -1 : (int32_t)sizeof(gccl_cuda_ref);
+}
+
+static int32_t window_map(struct ncclComm *c, gccl_window *w, const void *parts, char *text) {
+  return gccl_cuda_window_map(c->cuda, w, parts, text, GCCL_TEXT);
+}
+
+static void window_release(const void *part) { gccl_cuda_window_release(part); }
+
+const gccl_device_api gccl_cuda_device_api = {hello,        meet,       leave,          gccl_cuda_section_bytes,
+                                              window_offer, window_map, window_release, gccl_cuda_mem_export};
+
+static int fetch(struct ncclComm *c, int rank, uint64_t id, uint64_t *size, char *text) {
+  int32_t fd = -1;
+  return gccl_core.fetch_memory(c, rank, id, &fd, size, text) == ncclSuccess ? fd : -1;
+}
+
+/* --- memory --- */
+
+ncclResult_t gccl_device_mem_alloc(void **ptr, size_t size, int *done) {
+  const char *call = "ncclMemAlloc";
+  gccl_thread *t = gccl_thread_get();
+  int32_t kind = t ? t->device_kind : gcclDeviceAuto;
+  ncclResult_t rc = gccl_device_choose(&kind, call);
+  *done = rc != ncclSuccess || kind == gcclDeviceCuda;
+  if (rc != ncclSuccess || kind != gcclDeviceCuda) return rc;
+  char text[GCCL_TEXT] = "";
+  rc = (ncclResult_t)gccl_cuda_mem_alloc(ptr, size, text, sizeof text);
+  return rc == ncclSuccess ? rc : gccl_fail(rc, "%s: %zu bytes: %s", call, size, text);
+}
+
+int gccl_device_mem_free(void *ptr) { return gccl_cuda_mem_free(ptr); }
 
 int32_t gccl_quiesce(struct ncclComm *c, uint64_t timeout_ns) {
   return c->cuda ? gccl_cuda_quiesce(c, timeout_ns) : gccl_order_quiesce(c, timeout_ns);

@@ -89,6 +89,9 @@ ncclResult_t gccl_device_attach(struct ncclComm *comm, const struct ncclComm *pa
 ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
 ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call);
 extern const gccl_device_api gccl_cuda_device_api;
+/* ncclMemAlloc and ncclMemFree where the memory is a GPU's: *done, or the result, says whether it was. */
+ncclResult_t gccl_device_mem_alloc(void **ptr, size_t size, int *done);
+int gccl_device_mem_free(void *ptr);
 int32_t gccl_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
 
 /* --- config.c --- */

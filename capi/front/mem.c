@@ -13,8 +13,14 @@ GCCL_API(ncclResult_t, ncclMemAlloc, void **ptr, size_t size) {
     *ptr = NULL;
     return ncclSuccess;
   }
-  char text[GCCL_TEXT] = "";
+  int done;
   void *memory = NULL;
+  rc = gccl_device_mem_alloc(&memory, size, &done);
+  if (done) {
+    if (rc == ncclSuccess) *ptr = memory;
+    return rc;
+  }
+  char text[GCCL_TEXT] = "";
   rc = (ncclResult_t)gccl_core.mem_alloc(&memory, size, text);
   if (rc != ncclSuccess) return gccl_fail(rc, "ncclMemAlloc: %zu bytes: %s", size, text);
   *ptr = memory;
@@ -26,6 +32,7 @@ GCCL_API(ncclResult_t, ncclMemFree, void *ptr) {
   ncclResult_t rc = gccl_core_open("ncclMemFree");
   if (rc != ncclSuccess) return rc;
   char text[GCCL_TEXT] = "";
+  if (gccl_device_mem_free(ptr)) return ncclSuccess;
   rc = (ncclResult_t)gccl_core.mem_free(ptr, text);
   return rc == ncclSuccess ? rc : gccl_fail(rc, "ncclMemFree: %p: %s", ptr, text);
 }

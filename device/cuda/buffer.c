@@ -4,10 +4,12 @@
  * kept by address would silently be another buffer's. An executor maps a peer's allocation once by legacy IPC and keeps it
  * until the peer shows another allocation at that place, or the communicator goes.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "cuda.h"
+#include "memory.h"
 
 typedef struct {
   unsigned type;
@@ -84,7 +86,10 @@ int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, uint64_t bytes, int l
   out->device = f.ordinal;
   out->kind = GCCL_CUDA_LOCAL;
   if (local) return 0;
-  out->kind = f.ipc && !export_handle(&f, out->handle) ? GCCL_CUDA_IPC : GCCL_CUDA_STAGED;
+  if (gccl_cuda_mem_owns(f.id))
+    out->kind = GCCL_CUDA_HANDLE;
+  else
+    out->kind = f.ipc && !export_handle(&f, out->handle) ? GCCL_CUDA_IPC : GCCL_CUDA_STAGED;
   return 0;
 }
 
@@ -92,49 +97,83 @@ int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, uint64_t bytes, int l
 
 struct gccl_cuda_import {
   gccl_cuda_import *next;
-  int process;
-  uint64_t id, base, size;
+  int process, kind;
+  uint64_t id, base;
   CUdeviceptr at;
+  size_t size; /* of a handle's mapping */
 };
+
+int (*gccl_cuda_fetch)(struct ncclComm *, int rank, uint64_t id, uint64_t *size, char *text);
+
+static CUresult open_ipc(gccl_cuda_import *i, const gccl_cuda_ref *r) {
+  CUipcMemHandle h;
+  memcpy(&h, r->handle, sizeof h);
+  return gccl_cu.IpcOpenMemHandle(&i->at, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+}
+
+static CUresult open_handle(gccl_cuda_comm *d, int peer, gccl_cuda_import *i, const gccl_cuda_ref *r, char *text) {
+  CUmemGenericAllocationHandle h;
+  uint64_t size = 0;
+  int fd = gccl_cuda_fetch(d->comm, peer, r->id, &size, text);
+  if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult e = gccl_cu.MemImportFromShareableHandle(&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  close(fd);
+  if (e) return e;
+  i->size = size;
+  e = gccl_cuda_map_handle(h, size, d->cx->ordinal, &i->at);
+  gccl_cu.MemRelease(h); /* the mapping keeps the memory */
+  return e;
+}
+
+CUdeviceptr gccl_cuda_import_ref(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r, char *text, size_t max) {
+  int process = d->peer[peer].process;
+  gccl_cuda_import *i = d->imports;
+  while (i && (i->process != process || i->id != r->id)) i = i->next;
+  if (i) return i->at + (r->addr - r->base);
+  char why[512] = "";
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
+  if ((i = calloc(1, sizeof *i))) {
+    *i = (gccl_cuda_import){.next = d->imports, .process = process, .kind = r->kind, .id = r->id, .base = r->base};
+    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+    e = r->kind == GCCL_CUDA_IPC ? open_ipc(i, r) : open_handle(d, peer, i, r, why);
+    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+  }
+  if (e) {
+    snprintf(text, max, "rank %d of %d: memory 0x%llx of rank %d cannot be mapped: %s: error %d (%s)%s%s", d->rank, d->nranks,
+             (unsigned long long)r->addr, peer, r->kind == GCCL_CUDA_IPC ? "cuIpcOpenMemHandle" : "importing its handle", e,
+             gccl_cuda_text(e), why[0] ? ": " : "", why);
+    free(i);
+    return 0;
+  }
+  d->imports = i;
+  return i->at + (r->addr - r->base);
+}
 
 CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r) {
   struct ncclComm *c = d->comm;
+  char text[512] = "";
   if (r->kind == GCCL_CUDA_LOCAL) return r->addr;
-  if (r->kind != GCCL_CUDA_IPC) {
+  if (r->kind == GCCL_CUDA_STAGED) {
     gccl_comm_latch(c, GCCL_RC_USAGE,
                     "rank %d of %d: the buffer 0x%llx of rank %d cannot be mapped by another process: its memory comes from a pool or from "
                     "the virtual memory interface without a handle that can be shared: use cudaMalloc or ncclMemAlloc",
                     c->rank, c->nranks, (unsigned long long)r->addr, peer);
     return 0;
   }
-  int process = d->peer[peer].process;
-  gccl_cuda_import *i = d->imports;
-  while (i && (i->process != process || i->id != r->id)) i = i->next;
-  if (!i) {
-    CUipcMemHandle h;
-    CUdeviceptr at = 0;
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    memcpy(&h, r->handle, sizeof h);
-    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    CUresult e = gccl_cu.IpcOpenMemHandle(&at, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    if (!e && !(i = calloc(1, sizeof *i))) e = CUDA_ERROR_OUT_OF_MEMORY;
-    if (e) {
-      gccl_comm_latch(c, GCCL_RC_CUDA, "rank %d of %d: the buffer 0x%llx of rank %d cannot be mapped: cuIpcOpenMemHandle: error %d (%s)",
-                      c->rank, c->nranks, (unsigned long long)r->addr, peer, e, gccl_cuda_text(e));
-      return 0;
-    }
-    *i = (gccl_cuda_import){.next = d->imports, .process = process, .id = r->id, .base = r->base, .size = r->size, .at = at};
-    d->imports = i;
-  }
-  return i->at + (r->addr - r->base);
+  CUdeviceptr at = gccl_cuda_import_ref(d, peer, r, text, sizeof text);
+  if (!at) gccl_comm_latch(c, GCCL_RC_CUDA, "%s", text);
+  return at;
 }
 
 void gccl_cuda_imports_drop(gccl_cuda_comm *d) {
   while (d->imports) {
     gccl_cuda_import *i = d->imports;
     d->imports = i->next;
-    gccl_cu.IpcCloseMemHandle(i->at);
+    if (i->kind == GCCL_CUDA_IPC)
+      gccl_cu.IpcCloseMemHandle(i->at);
+    else
+      gccl_cuda_unmap(i->at, i->size);
     free(i);
   }
 }

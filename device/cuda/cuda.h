@@ -43,7 +43,7 @@ struct gccl_cuda_context {
   unsigned sms;
   char uuid[16], name[64];
   CUmodule module;
-  CUfunction fold[3][12][4]; /* all-reduce, reduce-scatter, reduce; type; operator */
+  CUfunction fold[3][12][GCCL_WORK_OPS]; /* all-reduce, reduce-scatter, reduce; type; operator */
   CUfunction plain[GCCL_NUM_COLLS];
   CUdeviceptr tickets; /* one word for kernels that write done words themselves */
   pthread_mutex_t lock;
@@ -133,6 +133,10 @@ int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what);
 int gccl_cuda_describe(gccl_cuda_comm *, const void *ptr, uint64_t bytes, int local, gccl_cuda_ref *out, const char *what);
 /* The address of a peer's buffer in this process; 0 and a latched error if it cannot be mapped. */
 CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *, int peer, const gccl_cuda_ref *);
+/* The same for any kind, with a text instead of a latched error. */
+CUdeviceptr gccl_cuda_import_ref(gccl_cuda_comm *, int peer, const gccl_cuda_ref *, char *text, size_t max);
+/* Asks the process of a rank for a file descriptor of its allocation id: the core does it. Set by the front. -1 and a text on failure. */
+extern int (*gccl_cuda_fetch)(struct ncclComm *, int rank, uint64_t id, uint64_t *size, char *text);
 void gccl_cuda_imports_drop(gccl_cuda_comm *);
 
 /* --- launch.c: batches --- */

@@ -146,8 +146,9 @@ static int place(gccl_cuda_comm *d, gccl_leader_work *w, int q, const gccl_cuda_
   if ((!k->send && r->send.kind != GCCL_CUDA_NONE) || (!k->recv && r->recv.kind != GCCL_CUDA_NONE))
     return atomic_load(&c->error) ? GCCL_RC_CUDA : GCCL_RC_INTERNAL;
   if (w->op == GCCL_WORK_PREMULSUM && r->scaled) {
-    k->scale = r->scale;
+    k->scale = r->scale_device ? gccl_cuda_reach(d, q, &r->scalar) : r->scale;
     if (r->scale_device) w->scale_device |= 1ull << q;
+    if (r->scale_device && !k->scale) return GCCL_RC_CUDA;
   }
   return 0;
 }

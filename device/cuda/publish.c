@@ -86,9 +86,10 @@ int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cud
   int rc = 0;
   r->scaled = x->red == GCCL_RED_USER;
   r->scale_device = r->scaled && x->device_scalar;
-  r->scale = r->scale_device ? (uint64_t)(uintptr_t)x->scalar : x->scale.u64;
+  r->scale = x->scale.u64;
   r->send.kind = r->recv.kind = GCCL_CUDA_NONE;
-  if (x->send && part && reads(x)) rc = gccl_cuda_describe(d, x->send, part * parts(x, 0), local, &r->send, "sendbuff");
+  if (r->scale_device && part) rc = gccl_cuda_describe(d, x->scalar, x->esize, local, &r->scalar, "the operator's scalar");
+  if (!rc && x->send && part && reads(x)) rc = gccl_cuda_describe(d, x->send, part * parts(x, 0), local, &r->send, "sendbuff");
   if (!rc && x->recv && part && writes(x)) rc = gccl_cuda_describe(d, x->recv, part * parts(x, 1), local, &r->recv, "recvbuff");
   return rc;
 }

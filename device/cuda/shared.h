@@ -21,10 +21,11 @@ typedef struct {
 } gccl_cuda_words;
 
 enum gccl_cuda_ref_kind {
-  GCCL_CUDA_NONE,  /* nobody but the owner touches it */
-  GCCL_CUDA_LOCAL, /* an address of the owner's process */
-  GCCL_CUDA_IPC,   /* legacy IPC: handle is that of the allocation at base */
-  GCCL_CUDA_STAGED /* through the owner's staging buffer */
+  GCCL_CUDA_NONE,   /* nobody but the owner touches it */
+  GCCL_CUDA_LOCAL,  /* an address of the owner's process */
+  GCCL_CUDA_IPC,    /* legacy IPC: handle is that of the allocation at base */
+  GCCL_CUDA_HANDLE, /* memory of ncclMemAlloc: the owner's process gives a file descriptor for id */
+  GCCL_CUDA_STAGED  /* through the owner's staging buffer */
 };
 
 /* Where a buffer is. id is the driver's BUFFER_ID: addresses are used again, ids are not. */
@@ -49,10 +50,10 @@ typedef struct {
   uint8_t pad0;
   int32_t root, pad1;
   uint64_t count, scale;
-  uint64_t capture;     /* of the owner's stream; 0: none */
-  uint64_t stream;      /* the owner's, as a number: same process only */
-  uint64_t ready, done; /* gccl_cuda_event of the owner, of the executor: same process only */
-  gccl_cuda_ref send, recv;
+  uint64_t capture;                 /* of the owner's stream; 0: none */
+  uint64_t stream;                  /* the owner's, as a number: same process only */
+  uint64_t ready, done;             /* gccl_cuda_event of the owner, of the executor: same process only */
+  gccl_cuda_ref send, recv, scalar; /* scalar: a factor that is read when the operation runs */
 } gccl_cuda_record;
 
 /* Offsets in a rank's section. */

@@ -41,9 +41,9 @@ typedef struct gccl_window {
   uint64_t size;
   uint64_t arena_offset; /* of user */
   int32_t flags, id;
-  uint64_t *peer_offset; /* nranks: arena offset of the window at each rank */
+  uint64_t *peer_offset; /* nranks: arena offset of the window at each rank; on CUDA its address in this process */
   uint64_t *peer_size;   /* nranks */
-  char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride */
+  char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride; NULL on CUDA */
   uint64_t stride;
 } gccl_window;
 

@@ -303,11 +303,11 @@ func TestWithdrawEndsConversations(t *testing.T) {
 }
 
 func FuzzMessages(f *testing.F) {
-	f.Add(ask(IDOf(secret), secret, make([]byte, challengeBytes), make([]byte, challengeBytes)))
+	f.Add(ask(IDOf(secret), secret, make([]byte, challengeBytes), make([]byte, challengeBytes), theArena))
 	good := answer(secret, []byte("c"), []byte("s"), arena.Nonce{3}, 12345)
 	f.Add(good)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _, _, _ = parseAsk(b)
+		_, _ = parseAsk(b)
 		nonce, size, ok := parseAnswer(b, secret, []byte("c"), []byte("s"))
 		if ok && (!bytes.Equal(b[:len(b)-macBytes], good[:len(good)-macBytes]) || nonce != (arena.Nonce{3}) || size != 12345) {
 			t.Errorf("a forged answer was accepted: %x", b)

@@ -102,14 +102,7 @@ func Mapped() int {
 // open asks the peer for its descriptor and maps it.
 func (p *Peer) open(ctx context.Context, at Endpoint, secret []byte) error {
 	const op = "shared memory"
-	fd, size, pid, err := fetch(ctx, at, secret)
-	for try := 1; err != nil && cutOff(err) && try < fetchTries; try++ {
-		select {
-		case <-ctx.Done():
-		case <-time.After(fetchPause << try):
-		}
-		fd, size, pid, err = fetch(ctx, at, secret)
-	}
+	fd, size, pid, err := fetchPatiently(ctx, at, secret, theArena)
 	if err != nil {
 		return xerr.Wrap(xerr.System, op, err, "cannot get the peer's memory file over socket %q", "@"+at.Socket).
 			WithHint("ranks of one host must share network namespace and user; NCCL_HOSTID tells hosts apart")
@@ -128,7 +121,25 @@ func (p *Peer) open(ctx context.Context, at Endpoint, secret []byte) error {
 	return nil
 }
 
-func fetch(ctx context.Context, at Endpoint, secret []byte) (fd int, size uint64, pid int, err error) {
+// Fetch asks the process behind an endpoint for a descriptor of one of its device allocations. The caller closes it.
+func Fetch(ctx context.Context, at Endpoint, secret []byte, item uint64) (fd int, size uint64, err error) {
+	fd, size, _, err = fetchPatiently(ctx, at, secret, item)
+	return fd, size, err
+}
+
+func fetchPatiently(ctx context.Context, at Endpoint, secret []byte, item uint64) (fd int, size uint64, pid int, err error) {
+	fd, size, pid, err = fetch(ctx, at, secret, item)
+	for try := 1; err != nil && cutOff(err) && try < fetchTries; try++ {
+		select {
+		case <-ctx.Done():
+		case <-time.After(fetchPause << try):
+		}
+		fd, size, pid, err = fetch(ctx, at, secret, item)
+	}
+	return fd, size, pid, err
+}
+
+func fetch(ctx context.Context, at Endpoint, secret []byte, item uint64) (fd int, size uint64, pid int, err error) {
 	var d stdnet.Dialer
 	conn, err := d.DialContext(ctx, "unixpacket", "@"+at.Socket)
 	if err != nil {
@@ -159,7 +170,7 @@ func fetch(ctx context.Context, at Endpoint, secret []byte) (fd int, size uint64
 	if _, err := rand.Read(mine[:]); err != nil {
 		return -1, 0, 0, err
 	}
-	if _, err := c.Write(ask(IDOf(secret), secret, theirs, mine[:])); err != nil {
+	if _, err := c.Write(ask(IDOf(secret), secret, theirs, mine[:], item)); err != nil {
 		return -1, 0, 0, err
 	}
 	fd, size, err = receive(c, at, secret, mine[:], theirs)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	stdnet "net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -205,13 +206,30 @@ func serve(c *stdnet.UnixConn, a *arena.Arena) {
 	if err != nil {
 		return
 	}
-	id, theirs, proof, ok := parseAsk(buf[:n])
+	q, ok := parseAsk(buf[:n])
 	if !ok {
 		return
 	}
-	secret := granted(id)
-	if secret == nil || !hmac.Equal(proof, mac(secret, "client", mine[:], theirs)) {
+	secret := granted(q.id)
+	if secret == nil || !hmac.Equal(q.proof, mac(secret, "client", mine[:], q.signed)) {
 		return
 	}
-	_, _, _ = c.WriteMsgUnix(answer(secret, theirs, mine[:], a.Nonce(), a.Size()), unix.UnixRights(a.FD()), nil)
+	fd, size := a.FD(), a.Size()
+	if q.item != theArena {
+		export := exporter.Load()
+		if export == nil {
+			return
+		}
+		if fd, size = (*export)(q.item); fd < 0 {
+			return
+		}
+		defer unix.Close(fd)
+	}
+	_, _, _ = c.WriteMsgUnix(answer(secret, q.challenge, mine[:], a.Nonce(), size), unix.UnixRights(fd), nil)
 }
+
+// exporter makes a descriptor for a device allocation of this process, or -1.
+var exporter atomic.Pointer[func(item uint64) (fd int, size uint64)]
+
+// SetExporter says who makes descriptors for device allocations that peers ask for.
+func SetExporter(export func(item uint64) (fd int, size uint64)) { exporter.Store(&export) }

@@ -16,7 +16,8 @@ import (
 const (
 	challengeBytes = 32
 	macBytes       = sha256.Size
-	askBytes       = IDBytes + challengeBytes + macBytes
+	itemBytes      = 8
+	askBytes       = IDBytes + challengeBytes + itemBytes + macBytes
 	answerBytes    = arena.NonceBytes + 8 + macBytes
 )
 
@@ -43,20 +44,34 @@ func mac(secret []byte, role string, parts ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
+// theArena is the item that stands for the arena; others are numbers of device allocations.
+const theArena = 0
+
 // ask is the client's message.
-func ask(id ID, secret, theirs, mine []byte) []byte {
+func ask(id ID, secret, theirs, mine []byte, item uint64) []byte {
 	b := append(make([]byte, 0, askBytes), id[:]...)
 	b = append(b, mine...)
-	return append(b, mac(secret, "client", theirs, mine)...)
+	b = binary.BigEndian.AppendUint64(b, item)
+	return append(b, mac(secret, "client", theirs, b[IDBytes:])...)
 }
 
 // parseAsk splits the client's message; the proof is not yet checked.
-func parseAsk(b []byte) (id ID, challenge, proof []byte, ok bool) {
+func parseAsk(b []byte) (a asked, ok bool) {
 	if len(b) != askBytes {
-		return id, nil, nil, false
+		return a, false
 	}
-	copy(id[:], b)
-	return id, b[IDBytes : IDBytes+challengeBytes], b[IDBytes+challengeBytes:], true
+	copy(a.id[:], b)
+	end := len(b) - macBytes
+	a.challenge, a.signed, a.proof = b[IDBytes:IDBytes+challengeBytes], b[IDBytes:end], b[end:]
+	a.item = binary.BigEndian.Uint64(b[IDBytes+challengeBytes:])
+	return a, true
+}
+
+// asked is a client's message taken apart.
+type asked struct {
+	id                       ID
+	challenge, signed, proof []byte
+	item                     uint64
 }
 
 // answer is the server's last message.
