@@ -8,7 +8,10 @@ import (
 )
 
 // Parse reads the text form. It checks the words, not the plan: see Check.
-func Parse(text string) (*Plan, error) {
+func Parse(text string) (*Plan, error) { return parseAt(text, nil) }
+
+// parseAt is Parse for lines that have other numbers in their file.
+func parseAt(text string, numbers []int) (*Plan, error) {
 	p := &Plan{}
 	seen := false
 	for k, line := range strings.Split(text, "\n") {
@@ -29,7 +32,11 @@ func Parse(text string) (*Plan, error) {
 			w.fail("%q is too much", strings.Join(w.left, " "))
 		}
 		if w.err != nil {
-			return nil, fmt.Errorf("plan text line %d %q: %w", k+1, line, w.err)
+			at := k + 1
+			if k < len(numbers) {
+				at = numbers[k]
+			}
+			return nil, fmt.Errorf("plan text line %d %q: %w", at, line, w.err)
 		}
 	}
 	if !seen {

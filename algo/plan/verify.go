@@ -152,17 +152,15 @@ func checkEdges(plans []*Plan) error {
 		if p.Places != plans[0].Places {
 			return p.fault(-1, 0, "%d slot places, rank %d has %d", p.Places, plans[0].Rank, plans[0].Places)
 		}
-		taken := map[int]int{}
 		for k, e := range p.Edges {
 			at, seen := end{r, e.Index}, ins
 			if e.Out {
 				at, seen = end{e.Peer, e.Index}, outs
 			} else {
-				for s := e.Place; s < e.Place+e.Slots; s++ {
-					if other, twice := taken[s]; twice {
-						return p.fault(-1, 0, "edges %d and %d both have slot place %d", other, k, s)
+				for j, o := range p.Edges[:k] {
+					if !o.Out && e.Place < o.Place+o.Slots && o.Place < e.Place+e.Slots {
+						return p.fault(-1, 0, "edges %d and %d both have slot place %d", j, k, max(e.Place, o.Place))
 					}
-					taken[s] = k
 				}
 			}
 			if _, twice := seen[at]; twice {

@@ -30,37 +30,25 @@ type wishes struct {
 func parseAlgo(text string) (*wishes, []string, error) {
 	w := &wishes{byColl: map[plan.Coll]*wish{}}
 	var notes []string
-	for _, clause := range strings.Split(text, ";") {
-		clause = strings.ToLower(strings.TrimSpace(clause))
-		if clause == "" {
-			continue
-		}
-		name, list, named := strings.Cut(clause, ":")
-		if !named {
-			list = clause
-		}
+	err := clauses(text, "algorithm", func(c plan.Coll, named bool, list string) error {
 		one, more, err := parseList(text, list)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		notes = append(notes, more...)
-		if !named {
+		if named {
+			w.byColl[c] = one
+		} else {
 			w.any = one
-			continue
 		}
-		c, err := plan.ParseColl(strings.TrimSpace(name))
-		if err != nil {
-			return nil, nil, fmt.Errorf("algorithm list %q: %w", text, err)
-		}
-		w.byColl[c] = one
-	}
-	return w, notes, nil
+		return nil
+	})
+	return w, notes, err
 }
 
 func parseList(text, list string) (*wish, []string, error) {
 	one := &wish{}
 	var notes []string
-	list = strings.TrimSpace(list)
 	if rest, ok := strings.CutPrefix(list, "^"); ok {
 		one.not, list = true, rest
 	}
@@ -93,67 +81,54 @@ func known() []string {
 	return names
 }
 
-// far are the methods for ranks in several cliques, the preferred one first.
-var far = map[plan.Coll][]string{
-	plan.AllReduce:     {planner.Hier, planner.Ring},
-	plan.ReduceScatter: {planner.Ring},
-	plan.AllGather:     {planner.Ring},
-	plan.Broadcast:     {planner.Tree},
-	plan.Reduce:        {planner.Tree},
-	plan.AllToAll:      {planner.Hier, planner.Pairwise, planner.Relay},
-	plan.Gather:        {planner.Binomial},
-	plan.Scatter:       {planner.Binomial},
-	plan.SendRecv:      {planner.Ring},
-}
-
 // fits says whether a method can do a collective of this world.
 func (s *Settings) fits(c plan.Coll, method string, nranks int) bool {
-	return planner.Job{Coll: c, Method: method, Ranks: nranks, Cliques: s.Cliques}.Against() == ""
-}
-
-// usual lists the methods that are used without a wish, eager first.
-func (s *Settings) usual(c plan.Coll, nranks int) []string {
-	if s.Cliques.Count() > 1 {
-		for _, m := range far[c] {
-			if s.fits(c, m, nranks) {
-				return []string{m}
-			}
+	j := planner.Job{Coll: c, Method: method, Ranks: nranks, Cliques: s.Cliques}
+	if c == plan.SendRecv { // a message is between two ranks, of one clique or of two
+		j.Ranks, j.Cliques = min(2, nranks), nil
+		if s.Cliques.Count() > 1 {
+			j.Cliques = plan.EqualCliques(2, 1)
 		}
-		return nil
 	}
-	if nranks == 1 {
-		return []string{planner.Direct}
-	}
-	return []string{planner.Eager, planner.Direct}
+	return j.Against() == ""
 }
 
-// choose lists the methods to use for a collective, eager first if allowed.
+// usual lists the methods that are used without a wish, eager first: the fixed pair where it holds, otherwise all that fit.
+func (s *Settings) usual(c plan.Coll, nranks int) []string {
+	if s.Cliques.Count() <= 1 && (s.Machine == nil || s.RankOrder && c.Reduces()) {
+		if nranks == 1 {
+			return []string{planner.Direct}
+		}
+		return []string{planner.Eager, planner.Direct}
+	}
+	var all []string
+	for _, m := range planner.Methods(c) {
+		if s.fits(c, m, nranks) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// choose lists the methods to use for a collective.
 func (w *wishes) choose(c plan.Coll, nranks int, s *Settings) (methods []string, note string) {
 	usual := s.usual(c, nranks)
 	one := w.byColl[c]
 	if one == nil {
 		one = w.any
 	}
-	if one == nil {
+	if one == nil || c == plan.SendRecv {
 		return usual, ""
 	}
 	var allowed []string
-	if one.not {
-		// The usual ones first, then what else there is.
-		for _, m := range append(slices.Clone(usual), planner.Methods(c)...) {
-			if !slices.Contains(one.methods, m) && !slices.Contains(allowed, m) && s.fits(c, m, nranks) {
-				allowed = append(allowed, m)
-			}
-		}
-	} else {
-		for _, m := range one.methods {
-			if s.fits(c, m, nranks) {
-				allowed = append(allowed, m)
-			}
+	for _, m := range planner.Methods(c) {
+		if slices.Contains(one.methods, m) != one.not && s.fits(c, m, nranks) {
+			allowed = append(allowed, m)
 		}
 	}
-	if k := slices.Index(allowed, planner.Eager); k > 0 {
-		allowed = slices.Insert(slices.Delete(allowed, k, k+1), 0, planner.Eager)
+	// Excluding what is not used anyway changes nothing.
+	if one.not && !slices.ContainsFunc(usual, func(m string) bool { return slices.Contains(one.methods, m) }) {
+		allowed = usual
 	}
 	switch {
 	case len(allowed) == 0:

@@ -4,6 +4,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -23,7 +24,12 @@ type Row struct {
 	Coll     plan.Coll
 	MaxBytes int64 // inclusive, of the largest send buffer of a rank
 	Method   string
+	Proto    string // "" is simple
+	Channels int    // 0 is one
 }
+
+// plain says whether a row has nothing but a method.
+func (r *Row) plain() bool { return (r.Proto == "" || r.Proto == "simple") && r.Channels <= 1 }
 
 // Table is a list of rows. For a collective, rows are in order of size and the last one has no limit.
 type Table []Row
@@ -38,7 +44,8 @@ func (t Table) Pick(c plan.Coll, bytes int64) string {
 	return ""
 }
 
-// String is the text form: a line "collective bytes method" for each row, bytes "*" for no limit.
+// String is the text form: a line "collective bytes method" for each row, bytes "*" for no limit; then protocol and channels,
+// unless they are simple and one.
 func (t Table) String() string {
 	var b strings.Builder
 	for _, r := range t {
@@ -46,7 +53,11 @@ func (t Table) String() string {
 		if r.MaxBytes != NoLimit {
 			limit = strconv.FormatInt(r.MaxBytes, 10)
 		}
-		fmt.Fprintf(&b, "%s %s %s\n", r.Coll, limit, r.Method)
+		fmt.Fprintf(&b, "%s %s %s", r.Coll, limit, r.Method)
+		if !r.plain() {
+			fmt.Fprintf(&b, " %s %d", cmp.Or(r.Proto, "simple"), max(r.Channels, 1))
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
@@ -69,8 +80,8 @@ func Parse(text string) (Table, error) {
 		fail := func(format string, args ...any) (Table, error) {
 			return nil, fmt.Errorf("tuning table line %d %q: %w", k+1, line, fmt.Errorf(format, args...))
 		}
-		if len(words) != 3 {
-			return fail("%d words, want collective, bytes and method", len(words))
+		if len(words) != 3 && len(words) != 5 {
+			return fail("%d words, want collective, bytes and method, or protocol and channels besides", len(words))
 		}
 		c, err := plan.ParseColl(words[0])
 		if err != nil {
@@ -85,7 +96,19 @@ func Parse(text string) (Table, error) {
 		if !slices.Contains(planner.Methods(c), words[2]) {
 			return fail("%s has no method %q, only %v", c, words[2], planner.Methods(c))
 		}
-		t = append(t, Row{Coll: c, MaxBytes: limit, Method: words[2]})
+		r := Row{Coll: c, MaxBytes: limit, Method: words[2]}
+		if len(words) == 5 {
+			if r.Proto = words[3]; !slices.Contains(protocols, r.Proto) {
+				return fail("no protocol %q, only %v", words[3], protocols)
+			}
+			if r.Channels, err = strconv.Atoi(words[4]); err != nil || r.Channels < 1 || r.Channels > maxChannels {
+				return fail("%q is no number of channels in 1 … %d", words[4], maxChannels)
+			}
+			if r.plain() {
+				r.Proto, r.Channels = "", 0
+			}
+		}
+		t = append(t, r)
 	}
 	return t, t.check()
 }
