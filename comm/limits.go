@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/gccl/gccl/algo/plan"
-	"github.com/gccl/gccl/algo/planner"
 	"github.com/gccl/gccl/algo/tune"
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/device/lower"
@@ -22,6 +21,8 @@ const spinningEagerBytes = 512
 type tuning struct {
 	method [plan.NumColls][control.Classes]string
 	limit  [plan.NumColls][control.Classes]uint64
+	last   [plan.NumColls]string // of the largest sizes, besides the user's plans
+	user   *userPlans            // nil: none
 	hash   uint64
 }
 
@@ -33,20 +34,38 @@ func (c *Comm) chooseMethods(crowded bool) error {
 		eager = min(eager, spinningEagerBytes)
 	}
 	c.tuned = tuning{}
-	t, notes, err := tune.Default(c.nranks, tune.Settings{EagerBytes: eager, Algo: c.set.Str(param.NCCLAlgo), Cliques: c.cliques})
+	s := tune.Settings{EagerBytes: eager, Algo: c.set.Str(param.NCCLAlgo), Proto: c.set.Str(param.NCCLProto), Cliques: c.cliques,
+		RankOrder: c.set.Bool(param.GCCLDeterministic)}
+	if err := c.tuneFile(&s); err != nil {
+		return err
+	}
+	t, notes, err := tune.Default(c.nranks, s)
 	if err != nil {
-		return xerr.Wrap(xerr.InvalidUsage, op, err, "%s cannot be obeyed", c.set.Describe(param.NCCLAlgo)).
-			WithHint("unset NCCL_ALGO, or name methods that gccl-info lists")
+		return xerr.Wrap(xerr.InvalidUsage, op, err, "%s and %s cannot be obeyed", c.set.Describe(param.NCCLAlgo), c.set.Describe(param.NCCLProto)).
+			WithHint("unset them, or name methods that gccl-plan --list knows")
 	}
 	if err := c.pinned(t); err != nil {
 		return err
 	}
+	if c.tuned.user, err = c.planFile(); err != nil {
+		return err
+	}
+	if err := c.tuned.user.obeys(c); err != nil {
+		return err
+	}
+	for _, r := range t {
+		c.tuned.last[r.Coll] = r.Method
+	}
+	t = c.tuned.user.rows(t, int64(c.eager))
 	if c.rank == 0 {
 		for _, n := range notes {
 			c.log.Info(xlog.Tuning, "%s", n)
 		}
 	}
 	c.tuned.hash = t.Hash()
+	if c.tuned.user != nil {
+		c.tuned.hash ^= c.tuned.user.hash
+	}
 	var used [plan.NumColls]int
 	for _, r := range t {
 		k := used[r.Coll]
@@ -99,8 +118,7 @@ func (c *Comm) Plan(coll, class, root uint32) error {
 	if c.ctl.HasPlan(coll, class, root) {
 		return nil
 	}
-	method := c.tuned.method[coll][class]
-	p, err := planner.Job{Coll: plan.Coll(coll), Method: method, Ranks: c.nranks, Root: int(root), Cliques: c.cliques}.Plan(c.rank)
+	p, err := c.planFor(plan.Coll(coll), class, int(root))
 	if err != nil {
 		return xerr.Wrap(xerr.Internal, op, err, "no plan")
 	}
@@ -113,7 +131,7 @@ func (c *Comm) Plan(coll, class, root uint32) error {
 		return err
 	}
 	c.planBytes += kept
-	c.log.Debug(xlog.Tuning, "%s root %d class %d: %s, %d bytes", plan.Coll(coll), root, class, method, kept)
+	c.log.Debug(xlog.Tuning, "%s root %d class %d: %s, %d bytes", plan.Coll(coll), root, class, p.Method, kept)
 	return nil
 }
 

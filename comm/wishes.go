@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/gccl/gccl/algo/plan"
-	"github.com/gccl/gccl/algo/planner"
 	"github.com/gccl/gccl/algo/tune"
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
@@ -56,9 +55,6 @@ func checksBuffers(s *param.Settings) bool {
 	return s.Bool(param.GCCLCheck) || s.Bool(param.NCCLCheckPointers) || s.Str(param.NCCLCheckMode) != "DEFAULT"
 }
 
-// rankOrder are the methods that fold in the order of the ranks, whatever the size.
-var rankOrder = []string{planner.Eager, planner.Direct}
-
 // pinned says which wish for a method contradicts GCCL_DETERMINISTIC.
 func (c *Comm) pinned(t tune.Table) error {
 	if !c.set.Bool(param.GCCLDeterministic) {
@@ -70,10 +66,10 @@ func (c *Comm) pinned(t tune.Table) error {
 		default:
 			continue // nothing is folded
 		}
-		if !slices.Contains(rankOrder, r.Method) {
+		if !slices.Contains(tune.RankOrder, r.Method) {
 			return xerr.New(xerr.InvalidUsage, "tuning", "%s asks for method %s of %s, which does not fold in the order of ranks that %s pins",
 				c.set.Describe(param.NCCLAlgo), r.Method, r.Coll, c.set.Describe(param.GCCLDeterministic)).
-				WithHint("unset one of the two, or name only %s for reductions", strings.Join(rankOrder, " and "))
+				WithHint("unset one of the two, or name only %s for reductions", strings.Join(tune.RankOrder, " and "))
 		}
 	}
 	return nil

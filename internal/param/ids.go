@@ -18,6 +18,8 @@ const (
 	GCCLCheck
 	GCCLSimd
 	GCCLPortRange
+	GCCLTuneFile
+	GCCLPlanFile
 	GCCLCudaLibrary
 
 	// Logs and files.

@@ -32,4 +32,8 @@ var gcclDefs = []Def{
 		Text: "TCP ports that listening sockets may use, as lo-hi, for hosts behind a firewall. Unset: any free port."},
 	{ID: GCCLCudaLibrary, Name: "GCCL_CUDA_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
 		Text: "Path of the CUDA driver library to load in place of libcuda.so.1: for tests with a stand-in, which brings its own kernels."},
+	{ID: GCCLTuneFile, Name: "GCCL_TUNE_FILE", Type: TypeString, Default: "", Subsys: "coll", Strict: true,
+		Text: "File that decides which method a size takes: a machine measured by gccl-perf --calibrate, or a table. It must say the same on all ranks."},
+	{ID: GCCLPlanFile, Name: "GCCL_PLAN_FILE", Type: TypeString, Default: "", Subsys: "coll", Strict: true,
+		Text: "File with plans of all ranks (gccl-plan), which communicators of that many ranks run instead of the library's own. It is verified at communicator creation, and must say the same on all ranks."},
 }

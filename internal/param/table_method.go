@@ -6,8 +6,8 @@ import "math"
 var methodDefs = []Def{
 	{ID: NCCLAlgo, Name: "NCCL_ALGO", Type: TypeString, Default: "", Subsys: "coll", Agree: true,
 		Text: "Methods that collectives may use: a comma list, ^ excludes, func:list;func:list for single collectives."},
-	{ID: NCCLProto, Name: "NCCL_PROTO", Type: TypeString, Default: "", Subsys: "coll", Agree: true, State: NoEffect,
-		Text: "Protocols that connections may use: LL, LL128, Simple; ^ excludes."},
+	{ID: NCCLProto, Name: "NCCL_PROTO", Type: TypeString, Default: "", Subsys: "coll", Agree: true,
+		Text: "Protocols that connections may use: LL, LL128, Simple; the syntax of NCCL_ALGO. Host mode has Simple only."},
 	{ID: NCCLBuffsize, Name: "NCCL_BUFFSIZE", Type: TypeSize, Default: "4MiB", Subsys: "coll", Min: 1, Max: math.MaxInt64, Unit: "bytes", Agree: true, State: NoEffect,
 		Text: "Buffer per channel. Host mode has GCCL_STAGE_BYTES."},
 	{ID: NCCLNthreads, Name: "NCCL_NTHREADS", Type: TypeInt, Default: "512", Subsys: "coll", Min: 64, Max: 512, State: NoEffect,
