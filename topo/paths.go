@@ -61,6 +61,7 @@ func (s *System) computePaths(o Options) {
 	s.withoutGDR()
 	for _, n := range s.Nodes[NETNode] {
 		n.Net.localGPU = s.localGPU(n)
+		n.Net.closeGPUs, _ = s.local(n, GPUNode)
 	}
 }
 

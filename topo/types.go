@@ -167,7 +167,8 @@ type NetInfo struct {
 	GDR, Coll   bool
 	Rail, Plane int // Unknown
 
-	localGPU *Node // the GPU that it serves first
+	localGPU  *Node   // the GPU that it serves first
+	closeGPUs []*Node // the GPUs with the best way to it
 }
 
 // System is the graph of one node of the job: a host, or the hosts of one NVLink domain.

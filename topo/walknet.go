@@ -62,8 +62,7 @@ func (w *walk) fromNet(net *Node) {
 	if first != nil {
 		w.enter(net, first.Index, 0, w.firstLeg(byScore))
 	}
-	close, _ := w.sys.local(net, GPUNode)
-	for _, g := range close {
+	for _, g := range net.Net.closeGPUs {
 		if g != first {
 			w.enter(net, g.Index, 0, w.firstLeg(byScore))
 		}
