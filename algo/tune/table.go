@@ -34,14 +34,20 @@ func (r *Row) plain() bool { return (r.Proto == "" || r.Proto == "simple") && r.
 // Table is a list of rows. For a collective, rows are in order of size and the last one has no limit.
 type Table []Row
 
-// Pick is the method for a collective whose largest send buffer has this size; "" if the table has none.
-func (t Table) Pick(c plan.Coll, bytes int64) string {
+// Row is what decides about a collective whose largest send buffer has this size, if the table has it.
+func (t Table) Row(c plan.Coll, bytes int64) (Row, bool) {
 	for _, r := range t {
 		if r.Coll == c && bytes <= r.MaxBytes {
-			return r.Method
+			return r, true
 		}
 	}
-	return ""
+	return Row{}, false
+}
+
+// Pick is the method of that row; "" if there is none.
+func (t Table) Pick(c plan.Coll, bytes int64) string {
+	r, _ := t.Row(c, bytes)
+	return r.Method
 }
 
 // String is the text form: a line "collective bytes method" for each row, bytes "*" for no limit; then protocol and channels,

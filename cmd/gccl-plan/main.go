@@ -1,4 +1,4 @@
-// Command gccl-plan prints the plan of a rank as text or JSON, and verifies the plans of all ranks.
+// Command gccl-plan prints plans, verifies them, those of a file too, and says which method the library chooses and why.
 package main
 
 import (
