@@ -24,6 +24,9 @@ type Options struct {
 	// Self is the rank whose system is built, if the description has parts that only a network joins; NoRank is the first rank.
 	Self int
 
+	// Graphs, if set, is a graph file (NCCL_GRAPH_FILE): what it has is used as it is, the rest is searched.
+	Graphs *GraphFile
+
 	// Strict keeps to what NCCL 2.30.7 would find: no search beyond it. For comparisons.
 	Strict bool
 }

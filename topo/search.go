@@ -11,7 +11,8 @@ type Decision struct {
 	NVLS   *Graph // nil if the GPUs cannot
 }
 
-// Search finds the channels of a system. It returns an error only if the job needs a network and the system has none.
+// Search finds the channels of a system. It returns an error if the job needs a network and the system has none, or if a graph
+// file does not fit the system.
 func Search(s *System, o Options) (*Decision, error) {
 	if o.Nodes < 1 {
 		return nil, xerr.New(xerr.InvalidArgument, "topology search", "%d nodes", o.Nodes)
@@ -21,19 +22,55 @@ func Search(s *System, o Options) (*Decision, error) {
 			WithHint("a topology file needs net elements with a dev attribute")
 	}
 	d := &Decision{System: s, Opt: o}
-	ring := newTask(s, o, Ring, 1, maxChannels/2)
-	var n int
-	d.Ring, n = ring.graph(RingID)
-	d.Tree, _ = newTask(s, o, BalancedTree, n, n).graph(TreeID)
-	if s.minSM() >= 90 && s.Count(NVSNode) > 0 {
-		heads := min(maxHeads, s.Count(DEVNode))
-		least := 1
-		if o.Nodes == 1 {
-			least = heads
-		}
-		d.NVLS, _ = newTask(s, o, NVLS, least, heads).graph(NVLSID)
+	n := 0 // channels of the ring search; there are exactly as many trees, unless the second search finds something better
+	var err error
+	if d.Ring, err = o.loaded(s, RingID); err != nil {
+		return nil, err
+	} else if d.Ring == nil {
+		d.Ring, n = newTask(s, o, Ring, 1, maxChannels/2).graph(RingID)
+	} else {
+		n = min(d.Ring.N(), maxChannels/2)
 	}
+	if d.Tree, err = o.loaded(s, TreeID); err != nil {
+		return nil, err
+	} else if d.Tree == nil {
+		d.Tree, _ = newTask(s, o, BalancedTree, n, n).graph(TreeID)
+	}
+	if s.minSM() < 90 || s.Count(NVSNode) == 0 {
+		return d, nil
+	}
+	if d.NVLS, err = o.loaded(s, NVLSID); err != nil || d.NVLS != nil {
+		return d, err
+	}
+	heads := min(maxHeads, s.Count(DEVNode))
+	least := 1
+	if o.Nodes == 1 {
+		least = heads
+	}
+	d.NVLS, _ = newTask(s, o, NVLS, least, heads).graph(NVLSID)
 	return d, nil
+}
+
+// loaded is the graph of the user's file, or nil if it has none that may be used: then it is searched.
+func (o Options) loaded(s *System, id int) (*Graph, error) {
+	if o.Graphs == nil {
+		return nil, nil
+	}
+	for _, g := range o.Graphs.Graphs {
+		if g.ID != id || len(g.File) == 0 || (g.CrossNic == 1 && o.CrossNic == 0) {
+			continue
+		}
+		if n := len(g.File); n > maxChannels/2 {
+			return nil, wrongAt(g.File[n-1].Pos, "channel", "%d channels; at most %d", n, maxChannels/2)
+		}
+		for _, c := range g.File {
+			if o.Nodes > 1 && len(c.Nets) == 0 {
+				return nil, wrongAt(c.Pos, "channel", "no net elements, but the job has %d nodes: the file was made for one node", o.Nodes)
+			}
+		}
+		return g.Resolve(s)
+	}
+	return nil, nil
 }
 
 // maxHeads is NCCL's limit for NVLS.

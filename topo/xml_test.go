@@ -283,6 +283,37 @@ func TestGraphFiles(t *testing.T) {
 	}
 }
 
+// A loaded graph is used as it is; one that does not fit is an error that says where.
+func TestLoadedGraphsAreUsed(t *testing.T) {
+	s, o, err := loadSystem(t, "hgx-h200-8gpu-container", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := `<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="7" speedinter="7" typeintra="NVL" typeinter="PIX" samechannels="1">
+<channel><gpu dev="3"/><gpu dev="1"/><gpu dev="2"/><gpu dev="0"/><gpu dev="4"/><gpu dev="5"/><gpu dev="6"/><gpu dev="7"/></channel></graph></graphs>`
+	load := func(text string) (*Decision, error) {
+		var err error
+		if o.Graphs, err = ReadGraphs("f.xml", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return Search(s, o)
+	}
+	d, err := load(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Ring.N() != 1 || d.Ring.BWIntra != 7 || d.Ring.Channels[0].Ranks[0].Rank != 3 || d.Tree.N() == 0 {
+		t.Errorf("ring %+v, tree %+v", d.Ring, d.Tree)
+	}
+	_, err = load(strings.Replace(ring, `<gpu dev="7"/>`, `<gpu dev="9"/>`, 1))
+	checkFileError(t, "GPU 9", err, "2", "gpu", "no such GPU")
+	_, err = load(strings.Replace(ring, `<gpu dev="7"/>`, `<gpu dev="0"/>`, 1))
+	checkFileError(t, "GPU 0 twice", err, "2", "gpu", "twice")
+	o.Nodes = 2
+	_, err = load(ring)
+	checkFileError(t, "two nodes", err, "2", "channel", "made for one node")
+}
+
 func TestWrongGraphFiles(t *testing.T) {
 	graph := `<graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="1" speedinter="1" typeintra="NVL" typeinter="PIX" samechannels="1">`
 	file := func(g string) string { return "<graphs version=\"1\">\n" + g + "\n</graph></graphs>" }
