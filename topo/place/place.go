@@ -13,7 +13,8 @@ import (
 // OnCPUs is where a rank runs whose device is the host itself.
 type OnCPUs struct {
 	Rank int
-	Node int // NUMA node, or topo.Unknown
+	Host string // hash of the host, as its CPUs have it; empty: the only one
+	Node int    // NUMA node, or topo.Unknown
 }
 
 // Nominal link of a rank on CPUs to its NUMA node: 12 GB/s, about what one core copies. It stands beside links between CPUs of 6
@@ -37,13 +38,7 @@ func Put(m *topo.Machine, places []OnCPUs) {
 		m.CPUs = append(m.CPUs, topo.NewCPU(topo.Unknown))
 	}
 	for _, at := range places {
-		cpu := m.CPUs[0]
-		for _, c := range m.CPUs {
-			if c.NUMA == at.Node {
-				cpu = c
-				break
-			}
-		}
+		cpu := at.find(m)
 		// 32 devices on a bus, 256 buses in a domain.
 		p := topo.NewPCI(fmt.Sprintf("%04x:%02x:%02x.0", hostDomain+at.Rank>>13, at.Rank>>5&0xff, at.Rank&0x1f))
 		p.Class, p.LinkSpeed, p.LinkWidth, p.HasSpeed, p.HasWidth = "0x030000", hostSpeed, hostWidth, true, true
@@ -52,6 +47,24 @@ func Put(m *topo.Machine, places []OnCPUs) {
 		p.GPUs = []*topo.GPU{g}
 		cpu.PCI = append(cpu.PCI, p)
 	}
+}
+
+// find is the node's CPU, else the first of the host, else the first.
+func (at OnCPUs) find(m *topo.Machine) *topo.CPU {
+	best, most := m.CPUs[0], 0
+	for _, c := range m.CPUs {
+		fits := 0
+		if at.Host == "" || c.HostHash == at.Host {
+			fits = 1
+			if c.NUMA == at.Node {
+				fits = 2
+			}
+		}
+		if fits > most {
+			best, most = c, fits
+		}
+	}
+	return best
 }
 
 // IsOnCPUs says whether a bus id stands for a rank on CPUs.

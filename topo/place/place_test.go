@@ -141,11 +141,11 @@ func TestSearch(t *testing.T) {
 	if !slices.Equal(order, []int{0, 2, 4, 6, 8, 1, 3, 5, 7, 9}) || d.Ring.TypeIntra != topo.SYS || d.Ring.BWIntra != 10 || len(d.System.Ranks) != 10 {
 		t.Errorf("ring %v, %+v", order, d.Ring)
 	}
-	d, err = Search(read, []OnCPUs{{0, 1}, {1, 1}, {2, 1}}, topo.DefaultOptions())
+	d, err = Search(read, []OnCPUs{{Rank: 0, Node: 1}, {Rank: 1, Node: 1}, {Rank: 2, Node: 1}}, topo.DefaultOptions())
 	if err != nil || d.Ring.N() != 1 || d.Ring.TypeIntra != topo.PHB || len(d.Tree.Channels[0].Ranks) != 3 {
 		t.Errorf("on one node: %v, ring %+v", err, d.Ring)
 	}
-	if d, err = Search(read, []OnCPUs{{0, topo.Unknown}}, topo.DefaultOptions()); err != nil || d.Ring.N() != 1 {
+	if d, err = Search(read, []OnCPUs{{Node: topo.Unknown}}, topo.DefaultOptions()); err != nil || d.Ring.N() != 1 {
 		t.Errorf("on an unknown node: %v", err)
 	}
 	o := topo.DefaultOptions()
@@ -153,5 +153,31 @@ func TestSearch(t *testing.T) {
 	d, err = Search(read, at, o)
 	if err != nil || d.Ring.Channels[0].In == nil || d.Ring.Channels[0].In != d.System.Nodes[topo.NETNode][d.Ring.Channels[0].In.Index] {
 		t.Errorf("between nodes: %v, ring %+v", err, d.Ring)
+	}
+}
+
+// Of a job on two hosts each host's ranks make a system.
+func TestSearchOnTwoHosts(t *testing.T) {
+	read := func() (*topo.Machine, error) {
+		m := host()
+		m.CPUs[0].HostHash, m.CPUs[1].HostHash = "0x1", "0x2"
+		return m, nil
+	}
+	at := []OnCPUs{{0, "0x1", 0}, {1, "0x2", 1}, {2, "0x1", topo.Unknown}, {3, "0x2", 1}}
+	o := topo.DefaultOptions()
+	o.Nodes = 2
+	for self, want := range map[int][]int{0: {0, 2}, 1: {1, 3}} {
+		o.Self = self
+		d, err := Search(read, at, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []int
+		for _, r := range d.Ring.Channels[0].Ranks {
+			order = append(order, r.Rank)
+		}
+		if !slices.Equal(order, want) || len(d.System.Ranks) != 2 || d.Ring.Channels[0].In == nil {
+			t.Errorf("system of rank %d: ring %v", self, order)
+		}
 	}
 }

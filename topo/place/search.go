@@ -8,19 +8,25 @@ import (
 
 // Search finds channels for ranks that stand on CPUs. Ranks of one NUMA node are equal to each other, and there may be many: the
 // search is over the nodes, with the first rank of each, and the others of a node follow their first in each channel. read gives a
-// fresh description of the machine.
+// fresh description of the machine. o.Self, if given, must be the first rank of its node: ranks of other hosts are not in the result.
 func Search(read func() (*topo.Machine, error), places []OnCPUs, o topo.Options) (*topo.Decision, error) {
 	all, err := buildPlaces(read, places, o)
 	if err != nil {
 		return nil, err
 	}
-	byNode := map[int][]int{}
+	type node struct {
+		host string
+		numa int
+	}
+	byNode := map[node][]int{}
+	at := map[int]node{} // by rank
 	var firsts []OnCPUs
 	for _, p := range places {
-		if byNode[p.Node] == nil {
+		n := node{p.Host, p.Node}
+		if byNode[n] == nil {
 			firsts = append(firsts, p)
 		}
-		byNode[p.Node] = append(byNode[p.Node], p.Rank)
+		byNode[n], at[p.Rank] = append(byNode[n], p.Rank), n
 	}
 	few, err := buildPlaces(read, firsts, o)
 	if err != nil {
@@ -39,7 +45,7 @@ func Search(read func() (*topo.Machine, error), places []OnCPUs, o topo.Options)
 		for _, c := range g.Channels {
 			var ranks []*topo.Rank
 			for _, first := range c.Ranks {
-				for _, r := range byNode[places[first.Rank].Node] {
+				for _, r := range byNode[at[first.Rank]] {
 					ranks = append(ranks, all.RankByNumber(r))
 				}
 			}
@@ -47,7 +53,7 @@ func Search(read func() (*topo.Machine, error), places []OnCPUs, o topo.Options)
 			c.In, c.Out = sameNode(all, c.In), sameNode(all, c.Out)
 			out.Channels = append(out.Channels, c)
 		}
-		if len(firsts) == 1 { // nothing to choose: the search gives as many channels as it may
+		if len(few.Ranks) == 1 && o.Nodes == 1 { // nothing to choose: the search gives as many channels as it may
 			out.Channels = out.Channels[:min(len(out.Channels), 1)]
 		}
 		if len(out.Channels) > 0 {
