@@ -49,6 +49,7 @@ type Comm struct {
 
 	mu            sync.Mutex
 	machine       *machine // nil: unknown, or nobody has a use for it
+	weighed       uint64   // number of the decision that machine is
 	children      uint64   // split, shrink and grow issued: part of the children's names
 	growID        []byte   // made by GrowID here
 	windows       map[control.Window]*window

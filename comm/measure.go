@@ -42,8 +42,34 @@ func (m *measurements) list() []topo.Measured {
 }
 
 // Measure notes bandwidths that transports have seen under load. They count from the next decision: at the creation of a
-// communicator, or when all ranks call Reweigh. Links are named as topo.Measured says. It never blocks.
+// communicator, when its ranks meet to register a window, or when all call Reweigh. Links are named as topo.Measured says. It never blocks.
 func (e *Engine) Measure(list ...topo.Measured) { e.measured.put(list) }
+
+// MeasureNet notes what a network device has carried under load, in bytes a second, as transport statistics tell. A device that the
+// topology does not have is nobody's.
+func (c *Comm) MeasureNet(name string, port int, bytesPerSecond float64) {
+	c.mu.Lock()
+	m := c.machine
+	c.mu.Unlock()
+	if m == nil || bytesPerSecond <= 0 {
+		return
+	}
+	s := m.found.System
+	for host := range s.Hosts {
+		if link := s.NetLink(host, name, port); link != "" {
+			c.e.Measure(topo.Measured{Link: link, GBs: bytesPerSecond / 1e9})
+			return
+		}
+	}
+}
+
+// hasNews says whether this process has measured what the decision does not know.
+func (c *Comm) hasNews() bool {
+	c.mu.Lock()
+	m := c.machine
+	c.mu.Unlock()
+	return m != nil && isNews(m.measured, c.e.measured.list())
+}
 
 // noticed is how far a measured bandwidth must be from the one in use to be news: below that every load would move channels. A guess.
 const noticed = 0.1
@@ -55,6 +81,15 @@ func (c *Comm) Reweigh(ctx context.Context) (changed bool, err error) {
 	if err := c.usable("reweigh"); err != nil {
 		return false, err
 	}
+	c.mu.Lock()
+	c.winSeq++
+	seq := c.winSeq
+	c.mu.Unlock()
+	return c.reweigh(ctx, seq)
+}
+
+// reweigh is Reweigh as the call with a number that all ranks count alike.
+func (c *Comm) reweigh(ctx context.Context, seq uint64) (changed bool, err error) {
 	c.mu.Lock()
 	had := c.machine
 	c.mu.Unlock()
@@ -68,7 +103,7 @@ func (c *Comm) Reweigh(ctx context.Context) (changed bool, err error) {
 	mine := view{Measured: list}
 	all := [][]byte{mine.encode()}
 	if c.group != nil {
-		if all, err = c.group.AllGatherTag(ctx, "measured", all[0]); err != nil {
+		if all, err = c.group.AllGatherTag(ctx, fmt.Sprintf("measured %d", seq), all[0]); err != nil {
 			return false, err
 		}
 	}
@@ -84,7 +119,7 @@ func (c *Comm) Reweigh(ctx context.Context) (changed bool, err error) {
 	if !isNews(had.measured, measured) {
 		return false, nil
 	}
-	if err := c.decideMachine(ctx, had.views, measured); err != nil {
+	if err := c.decideMachine(ctx, seq, had.views, measured); err != nil {
 		return false, err
 	}
 	c.mu.Lock()

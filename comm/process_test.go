@@ -2,6 +2,7 @@ package comm
 
 import (
 	"bufio"
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/net/bootstrap"
+	"github.com/gccl/gccl/topo"
 )
 
 const rankEnv = "GCCL_TEST_RANK"
@@ -82,6 +84,21 @@ func beRank(spec string, in io.Reader, out io.Writer) error {
 		case "left":
 			areas, peers := Leftovers()
 			fmt.Fprintf(out, "ok areas %d peers %d\n", areas, peers)
+			continue
+		case "measure":
+			var m topo.Measured
+			if _, err = fmt.Sscan(rest, &m.Link, &m.GBs); err == nil {
+				e.Measure(m)
+			}
+		case "reweigh":
+			if _, err = c.Reweigh(context.Background()); err != nil {
+				break
+			}
+			text := "no topology"
+			if c.machine != nil {
+				text = strings.ReplaceAll(c.machine.channels, "\n", "; ")
+			}
+			fmt.Fprintf(out, "ok %s\n", text)
 			continue
 		default:
 			err = fmt.Errorf("unknown command %q", word)
@@ -162,7 +179,7 @@ func (p *rankProcess) kill() {
 	_ = p.cmd.Wait()
 }
 
-func startRanks(t *testing.T, n int) []*rankProcess {
+func startRanks(t *testing.T, n int, env ...string) []*rankProcess {
 	t.Helper()
 	e := testEngine(t)
 	id, err := e.UniqueID()
@@ -171,7 +188,7 @@ func startRanks(t *testing.T, n int) []*rankProcess {
 	}
 	ps := make([]*rankProcess, n)
 	for r := range ps {
-		ps[r] = startRank(t, r, n, id)
+		ps[r] = startRank(t, r, n, id, env...)
 	}
 	for r, p := range ps {
 		if got := p.answer(); got != "ready" {
@@ -193,6 +210,46 @@ func TestProcesses(t *testing.T) {
 		p.tell("left")
 		if got := p.answer(); got != "ok areas 0 peers 0" {
 			t.Errorf("rank %d: %s", r, got)
+		}
+	}
+}
+
+// Processes merge their views, and what one has measured moves the channels of all.
+func TestProcessesReweigh(t *testing.T) {
+	const n = 4
+	ps := startRanks(t, n, "NCCL_TOPO_FILE="+meshFile(t, n))
+	ask := func() string {
+		t.Helper()
+		for _, p := range ps {
+			p.tell("reweigh")
+		}
+		first := ps[0].answer()
+		for r, p := range ps[1:] {
+			if got := p.answer(); got != first {
+				t.Fatalf("rank %d has\n%s\nrank 0\n%s", r+1, got, first)
+			}
+		}
+		return first
+	}
+	before := ask()
+	if !strings.HasPrefix(before, "ok pattern 4: ") {
+		t.Fatal(before)
+	}
+	for _, link := range []string{"DEV/0-1000>DEV/0-2000", "DEV/0-2000>DEV/0-1000"} {
+		ps[3].tell("measure " + link + " 1.5")
+		if got := ps[3].answer(); got != "ok rank 3 of 4" {
+			t.Fatal(got)
+		}
+	}
+	if after := ask(); after == before {
+		t.Errorf("the channels stay:\n%s", after)
+	}
+	for _, p := range ps {
+		p.tell("destroy")
+	}
+	for r, p := range ps {
+		if got := p.answer(); got != fmt.Sprintf("ok rank %d of %d", r, n) {
+			t.Error(got)
 		}
 	}
 }

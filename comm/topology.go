@@ -1,13 +1,13 @@
 package comm
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"strings"
 
 	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/topo"
 	"github.com/gccl/gccl/topo/place"
@@ -26,7 +26,7 @@ type machine struct {
 // wantsTopology says whether this rank has a use for the topology. Where no rank has, nothing is discovered: the host executor works in
 // one memory and needs no channels.
 func (c *Comm) wantsTopology() bool {
-	for _, id := range []param.ID{param.NCCLTopoFile, param.NCCLTopoDumpFile} {
+	for _, id := range []param.ID{param.NCCLTopoFile, param.NCCLTopoDumpFile, param.NCCLGraphFile, param.NCCLGraphDumpFile} {
 		if c.set.Str(id) != "" {
 			return true
 		}
@@ -52,33 +52,44 @@ func (c *Comm) learnMachine(ctx context.Context) error {
 	for r, v := range views {
 		lists[r] = v.Measured
 	}
-	return c.decideMachine(ctx, views, topo.MergeMeasured(lists...))
+	return c.decideMachine(ctx, 0, views, topo.MergeMeasured(lists...))
 }
 
-// decideMachine searches with the views of all ranks and agreed measurements, and makes the result the communicator's if all
-// ranks have the same.
-func (c *Comm) decideMachine(ctx context.Context, views []view, measured []topo.Measured) error {
-	o := c.searchOptions()
+// decideMachine searches with the views of all ranks and agreed measurements, and makes the result the communicator's if the ranks
+// agree. seq numbers the decisions of a communicator: calls from several threads may end in another order than they began.
+func (c *Comm) decideMachine(ctx context.Context, seq uint64, views []view, measured []topo.Measured) error {
+	o := c.searchOptions(views)
 	o.Measured = measured
 	m, err := c.e.decisions.get(decisionKey(views, o), func() (*machine, error) { return search(views, o) })
-	verdict := ""
+	v := verdict{}
 	if err != nil {
-		verdict = troubleMark + err.Error()
+		v.Trouble = err.Error()
+	} else if m, err = c.obeyGraphFile(m); err != nil {
+		v.Order = err.Error()
 	} else {
-		verdict = fmt.Sprintf("%x", sha256.Sum256([]byte(m.channels)))
+		v = m.verdict()
 	}
-	all := [][]byte{[]byte(verdict)}
+	all := []verdict{v}
 	if c.group != nil {
-		if all, err = c.group.AllGatherTag(ctx, "channels", all[0]); err != nil {
+		if all, err = c.exchangeVerdicts(ctx, fmt.Sprintf("channels %d", seq), v); err != nil {
 			return err
 		}
 	}
-	why := disagree(all)
+	for r, v := range all {
+		if v.Order != "" {
+			return xerr.New(xerr.InvalidUsage, "topology", "%s: %s", c.who(r), v.Order).WithRank(r).WithHint("unset NCCL_GRAPH_FILE, or give a file that fits the machine")
+		}
+	}
+	why := disagree(views, all)
 	if why != "" {
 		m = nil
+	} else {
+		m = m.under(views, all)
 	}
 	c.mu.Lock()
-	c.machine = m
+	if seq >= c.weighed {
+		c.machine, c.weighed = m, seq
+	}
 	c.mu.Unlock()
 	if why != "" {
 		if c.rank == 0 {
@@ -91,31 +102,20 @@ func (c *Comm) decideMachine(ctx context.Context, views []view, measured []topo.
 	return nil
 }
 
-// troubleMark begins the verdict of a rank that has no decision.
-const troubleMark = "error: "
-
-// disagree says why the ranks have no common decision, or nothing.
-func disagree(verdicts [][]byte) string {
-	for r, b := range verdicts {
-		if text, bad := strings.CutPrefix(string(b), troubleMark); bad {
-			if r > 0 || len(verdicts) > 1 && !bytes.Equal(b, verdicts[1]) {
-				text = fmt.Sprintf("rank %d: %s", r, text)
-			}
-			return text
-		}
-	}
-	for r, b := range verdicts {
-		if !bytes.Equal(b, verdicts[0]) {
-			return fmt.Sprintf("rank 0 and rank %d have found different channels; settings that matter to the search may differ", r)
-		}
-	}
-	return ""
-}
-
-// searchOptions are the user's orders that change paths and channels.
-func (c *Comm) searchOptions() topo.Options {
+// searchOptions are the user's orders that change paths and channels, and what follows from who takes part.
+func (c *Comm) searchOptions(views []view) topo.Options {
 	o := topo.DefaultOptions()
 	o.P2PDisable = c.set.Bool(param.NCCLP2pDisable)
+	o.PXNDisable = c.set.Bool(param.NCCLPxnDisable)
+	o.CrossNic = int(c.set.Int(param.NCCLCrossNic))
+	hosts := map[string]bool{}
+	for r, v := range views {
+		hosts[v.Host] = true
+		if o.Self == topo.NoRank && v.Host == views[c.rank].Host {
+			o.Self = r
+		}
+	}
+	o.Nodes = len(hosts)
 	return o
 }
 
@@ -153,7 +153,7 @@ func search(views []view, o topo.Options) (*machine, error) {
 		m.onCPUs = true
 		places := make([]place.OnCPUs, len(views))
 		for r, v := range views {
-			places[r] = place.OnCPUs{Rank: r, Node: v.Node}
+			places[r] = place.OnCPUs{Rank: r, Host: v.Host, Node: v.Node}
 		}
 		read := func() (*topo.Machine, error) { return topo.Read("merged views", []byte(m.text)) }
 		if m.found, err = place.Search(read, places, o); err != nil {
@@ -171,10 +171,13 @@ func channelsText(d *topo.Decision) string {
 		if g == nil {
 			continue
 		}
-		fmt.Fprintf(&b, "pattern %d, %d channels of %.4g GB/s inside (up to %s), %.4g GB/s between nodes (up to %s), crossNic %d, sameChannels %v\n",
-			g.Pattern, g.N(), g.BWIntra, g.TypeIntra, g.BWInter, g.TypeInter, g.CrossNic, g.SameChannels)
+		fmt.Fprintf(&b, "pattern %d: %d x %.4g GB/s inside (up to %s)", g.Pattern, g.N(), g.BWIntra, g.TypeIntra)
+		if g.N() > 0 && g.Channels[0].In != nil {
+			fmt.Fprintf(&b, ", %.4g GB/s between nodes (up to %s), crossNic %d", g.BWInter, g.TypeInter, g.CrossNic)
+		}
+		fmt.Fprintf(&b, ", sameChannels %v\n", g.SameChannels)
 		for i, c := range g.Channels {
-			fmt.Fprintf(&b, "pattern %d, channel %02d:", g.Pattern, i)
+			fmt.Fprintf(&b, "pattern %d channel %02d:", g.Pattern, i)
 			if c.In != nil {
 				fmt.Fprintf(&b, " %s", c.In)
 			}

@@ -24,7 +24,7 @@ func (c *Comm) logMachine(m *machine) {
 		if m.onCPUs {
 			where = "CPUs: channels are shown, the host executor does not need them"
 		}
-		c.log.Info(xlog.Graph, "machine: %d NUMA nodes, %d devices, %d network devices; ranks stand on %s", s.Count(topo.CPUNode), s.Count(topo.DEVNode), s.Count(topo.NETNode), where)
+		c.log.Info(xlog.Graph, "machine: NUMA nodes %d, devices %d, network devices %d; ranks stand on %s", s.Count(topo.CPUNode), s.Count(topo.DEVNode), s.Count(topo.NETNode), where)
 		for _, line := range strings.Split(strings.TrimSpace(m.channels), "\n") {
 			c.log.Info(xlog.Graph, "%s", line)
 		}
@@ -61,6 +61,7 @@ func neighbours(ring *topo.Graph, rank int) string {
 // dumpMachine writes the files that the user has asked for. That one cannot be written is said, and no reason to fail.
 func (c *Comm) dumpMachine(m *machine) {
 	c.dump(param.NCCLTopoDumpFile, param.NCCLTopoDumpFileRank, func() (string, error) { return m.text, nil })
+	c.dump(param.NCCLGraphDumpFile, param.NCCLGraphDumpFileRank, func() (string, error) { return graphText(m.found) })
 }
 
 func (c *Comm) dump(file, rank param.ID, make func() (string, error)) {

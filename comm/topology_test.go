@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/gccl/gccl/device/host/arena"
+	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/topo"
@@ -121,7 +125,7 @@ func TestRanksOnCPUs(t *testing.T) {
 	if !m.onCPUs || len(m.found.System.Ranks) != n || m.found.Ring.N() == 0 {
 		t.Errorf("decision:\n%s", m.channels)
 	}
-	for _, want := range []string{"ranks stand on CPUs", "rank 63 is on NUMA node", "ring 00: ", "pattern 4, "} {
+	for _, want := range []string{"ranks stand on CPUs", "rank 63 is on NUMA node", "ring 00: ", "pattern 4: 1 x 12 GB/s inside (up to PHB)", "pattern 4 channel 00: 0 1 2 3 "} {
 		if !strings.Contains(lines.text(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, lines.text())
 		}
@@ -204,6 +208,51 @@ func TestTopologyFileAndDump(t *testing.T) {
 	destroyAll(t, cs)
 }
 
+// Channels of a file are taken instead of those of the search, on all ranks; one that does not fit is an error on all.
+func TestGraphFileAndDump(t *testing.T) {
+	file, dump := meshFile(t, 4), filepath.Join(t.TempDir(), "graphs.xml")
+	e := testEngine(t, "NCCL_TOPO_FILE", file, "NCCL_GRAPH_DUMP_FILE", dump)
+	cs := initAll(t, e, 4)
+	found := sameChannels(t, cs)
+	destroyAll(t, cs)
+	text, err := os.ReadFile(dump)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "other.xml")
+	write := func(from, to string) {
+		t.Helper()
+		changed := strings.Replace(string(text), from, to, 1)
+		if changed == string(text) {
+			t.Fatalf("no %q in\n%s", from, text)
+		}
+		if err := os.WriteFile(other, []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e = testEngine(t, "NCCL_TOPO_FILE", file, "NCCL_GRAPH_FILE", dump)
+	cs = initAll(t, e, 4)
+	if m := sameChannels(t, cs); m.channels != found.channels {
+		t.Errorf("read again\n%s\nwritten\n%s", m.channels, found.channels)
+	}
+	destroyAll(t, cs)
+
+	write(`speedintra="20"`, `speedintra="7"`)
+	e = testEngine(t, "NCCL_TOPO_FILE", file, "NCCL_GRAPH_FILE", other)
+	cs = initAll(t, e, 4)
+	if m := sameChannels(t, cs); m.found.Ring.BWIntra != 7 {
+		t.Errorf("the file's channels are not used:\n%s", m.channels)
+	}
+	destroyAll(t, cs)
+
+	write(`<gpu dev="0x1"/>`, `<gpu dev="0x9"/>`)
+	odd := testEngine(t, "NCCL_TOPO_FILE", file, "NCCL_GRAPH_FILE", other)
+	_, errs := mixed(t, testEngine(t), odd)
+	wantAll(t, "graph file", errs, "rank 1", "NCCL_GRAPH_FILE "+other, "there is no such GPU")
+	_, errs = mixed(t, testEngine(t), testEngine(t, "NCCL_GRAPH_FILE", "/nowhere"))
+	wantAll(t, "no graph file", errs, "rank 1", "NCCL_GRAPH_FILE /nowhere", "no such file")
+}
+
 // Settings that differ give different searches. That is noticed, and no rank has channels of its own.
 func TestDifferentSearchesAreNoticed(t *testing.T) {
 	file := meshFile(t, 3)
@@ -216,7 +265,7 @@ func TestDifferentSearchesAreNoticed(t *testing.T) {
 			t.Errorf("rank %d has a topology", r)
 		}
 	}
-	if !strings.Contains(lines.text(), "rank 0 and rank 1 have found different channels") {
+	if !strings.Contains(lines.text(), "rank 0 and rank 1 of one host have found different channels") {
 		t.Errorf("log\n%s", lines.text())
 	}
 	destroyAll(t, cs)
@@ -289,6 +338,32 @@ func TestDegradedLinkMovesChannels(t *testing.T) {
 	if m := sameChannels(t, cs); m.channels != before.channels {
 		t.Errorf("after recovery\n%s\nbefore\n%s", m.channels, before.channels)
 	}
+	// Ranks that meet for a window settle news by themselves.
+	for _, l := range before.found.System.Links {
+		if l.From == a && l.To == b || l.From == b && l.To == a {
+			engines[3].Measure(topo.Measured{Link: l.Name(), GBs: 1})
+			engines[2].Measure(topo.Measured{Link: l.Name(), GBs: 1})
+		}
+	}
+	var al arena.Allocation
+	if proc, err := arena.Process(); err != nil {
+		t.Fatal(err)
+	} else if al, err = proc.Alloc(n * 4096); err != nil {
+		t.Fatal(err)
+	}
+	ws := make([]control.Window, n)
+	noErrors(t, "register", each(n, func(r int) error {
+		var err error
+		ws[r], err = cs[r].RegisterWindow(arena.Existing().Base()+uintptr(al.Offset)+uintptr(r)*4096, 4096, 0)
+		return err
+	}))
+	if m := sameChannels(t, cs); m.channels != after.channels {
+		t.Errorf("after a window\n%s", m.channels)
+	}
+	noErrors(t, "deregister", each(n, func(r int) error { return cs[r].DeregisterWindow(ws[r]) }))
+	if err := arena.Existing().Free(al); err != nil {
+		t.Error(err)
+	}
 	destroyAll(t, cs)
 	if _, err := cs[0].Reweigh(context.Background()); xerr.CodeOf(err) == xerr.Success {
 		t.Error("a destroyed communicator was reweighed")
@@ -306,6 +381,74 @@ func ringUses(d *topo.Decision, from, to int) []int {
 		}
 	}
 	return out
+}
+
+// Ranks of two hosts have channels of their own host, as many on both.
+func TestTwoHosts(t *testing.T) {
+	root := func(name string, rates ...string) string {
+		dir := t.TempDir()
+		files := map[string]string{"proc/sys/kernel/hostname": name, "sys/devices/system/node/node0/cpumap": "ff"}
+		for i, rate := range rates {
+			port := fmt.Sprintf("sys/class/infiniband/mlx5_%d/ports/1/", i)
+			files[port+"rate"], files[port+"state"] = rate, "4: ACTIVE"
+		}
+		for at, text := range files {
+			p := filepath.Join(dir, at)
+			if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	fast, slow := root("fast", "100 Gb/sec (4X EDR)", "100 Gb/sec (4X EDR)"), root("slow", "25 Gb/sec (1X EDR)")
+	var views []view
+	cs := make([]*Comm, 4)
+	for r, dir := range []string{fast, slow, fast, slow} {
+		e := testEngine(t)
+		e.local.Sources = discover.Sources{Root: dir, CPU: func() discover.CPUKind {
+			return discover.CPUKind{Arch: "x86_64", Vendor: "AuthenticAMD", Family: 175, Model: 1}
+		}}
+		cs[r] = newComm(t, e)
+		cs[r].rank, cs[r].set = r, param.Defaults()
+		views = append(views, cs[r].ownView(r < 2))
+	}
+	var all []verdict
+	var found []*machine
+	for _, c := range cs {
+		o := c.searchOptions(views)
+		if o.Nodes != 2 || o.Self != c.rank%2 {
+			t.Fatalf("rank %d searches with %+v", c.rank, o)
+		}
+		m, err := search(views, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, all = append(found, m), append(all, m.verdict())
+	}
+	if why := disagree(views, all); why != "" {
+		t.Fatal(why)
+	}
+	for r := range cs {
+		m := found[r].under(views, all)
+		ring := m.found.Ring
+		var order []int
+		for _, k := range ring.Channels[0].Ranks {
+			order = append(order, k.Rank)
+		}
+		if want := []int{r % 2, r%2 + 2}; !slices.Equal(order, want) || ring.Channels[0].In == nil || ring.BWInter > 25./8 || ring.Terms() != found[0].under(views, all).found.Ring.Terms() {
+			t.Errorf("rank %d has\n%s", r, m.channels)
+		}
+	}
+	if fast, slow := found[0].found.Ring.TotalBW(), found[1].found.Ring.TotalBW(); fast <= slow {
+		t.Errorf("the fast host has %g GB/s, the slow one %g: the test shows nothing", fast, slow)
+	}
+	all[3].Hash = "another"
+	if why := disagree(views, all); !strings.Contains(why, "rank 1 and rank 3 of one host") {
+		t.Errorf("said %q", why)
+	}
 }
 
 func TestViews(t *testing.T) {

@@ -130,7 +130,7 @@ func (c *Comm) exchangeWindow(seq, off, size uint64, err error) ([]placed, error
 	if c.group == nil {
 		return []placed{{off, size}}, err
 	}
-	msg := []byte{byte(xerr.CodeOf(err))}
+	msg := []byte{byte(xerr.CodeOf(err)), flag(c.hasNews())}
 	msg = binary.BigEndian.AppendUint64(msg, off)
 	msg = binary.BigEndian.AppendUint64(msg, size)
 	if err != nil {
@@ -144,9 +144,11 @@ func (c *Comm) exchangeWindow(seq, off, size uint64, err error) ([]placed, error
 		return nil, err
 	}
 	all := make([]placed, c.nranks)
+	news := false
 	for r, b := range parts {
 		rd := reader{b: b}
 		code := xerr.Code(rd.u8())
+		news = rd.u8() != 0 || news
 		all[r] = placed{rd.u64(), rd.u64()}
 		if code != xerr.Success {
 			return nil, xerr.New(code, "window", "%s cannot register its part: %s", c.who(r), rd.text())
@@ -157,6 +159,11 @@ func (c *Comm) exchangeWindow(seq, off, size uint64, err error) ([]placed, error
 		}
 		if p := all[r]; rd.bad || p.offset%windowAlign != 0 || p.size == 0 || p.offset > limit || p.size > limit-p.offset {
 			return nil, xerr.New(xerr.Remote, "window", "%s sent a window outside its arena", c.who(r)).WithRank(r)
+		}
+	}
+	if news { // all ranks are here, and know of it alike
+		if _, err := c.reweigh(c.ctx, seq); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil

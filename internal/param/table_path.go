@@ -30,10 +30,10 @@ var pathDefs = []Def{
 		Text: "XML file to write the topology to that the communicator has found."},
 	{ID: NCCLTopoDumpFileRank, Name: "NCCL_TOPO_DUMP_FILE_RANK", Type: TypeInt, Default: "0", Subsys: "topo", Min: 0, Max: math.MaxInt32,
 		Text: "Rank that writes NCCL_TOPO_DUMP_FILE."},
-	{ID: NCCLGraphFile, Name: "NCCL_GRAPH_FILE", Type: TypeString, Default: "", Subsys: "topo", State: NoEffect,
+	{ID: NCCLGraphFile, Name: "NCCL_GRAPH_FILE", Type: TypeString, Default: "", Subsys: "topo",
 		Text: "XML file with the channels to use instead of searching. A file that is not there or does not fit the machine is an error."},
-	{ID: NCCLGraphDumpFile, Name: "NCCL_GRAPH_DUMP_FILE", Type: TypeString, Default: "", Subsys: "topo", State: NoEffect,
+	{ID: NCCLGraphDumpFile, Name: "NCCL_GRAPH_DUMP_FILE", Type: TypeString, Default: "", Subsys: "topo",
 		Text: "XML file to write the channels to that the search has found."},
-	{ID: NCCLGraphDumpFileRank, Name: "NCCL_GRAPH_DUMP_FILE_RANK", Type: TypeInt, Default: "0", Subsys: "topo", Min: 0, Max: math.MaxInt32, State: NoEffect,
+	{ID: NCCLGraphDumpFileRank, Name: "NCCL_GRAPH_DUMP_FILE_RANK", Type: TypeInt, Default: "0", Subsys: "topo", Min: 0, Max: math.MaxInt32,
 		Text: "Rank that writes NCCL_GRAPH_DUMP_FILE."},
 }
