@@ -27,14 +27,15 @@ var fills = map[topo.Kind]string{topo.CPUNode: "#dfe7f2", topo.PCINode: "#eeeeee
 
 type drawing struct {
 	bytes.Buffer
-	l *layout
+	l     *layout
+	hosts int
 }
 
 // draw makes the picture of a machine: the tree of CPUs and PCI, the NVLinks below it, and under each other the orders in which
 // channels visit the devices, at the devices' columns.
 func draw(found *topo.Decision, title string) []byte {
 	s := found.System
-	d := &drawing{l: arrange(s)}
+	d := &drawing{l: arrange(s), hosts: len(s.Hosts)}
 	lanes, left := lanesOf(found)
 	bottom := titleHeight + rowHeight*float64(d.l.deep) + boxHeight
 	room := 24.0
@@ -58,7 +59,7 @@ func draw(found *topo.Decision, title string) []byte {
 		y += laneHeight
 	}
 	if left > 0 {
-		d.text(margin, y+14, "start", 11, "#444", fmt.Sprintf("and %d more orders", left))
+		d.text(margin, y+14, "start", 11, "#444", "and "+plural(left, "more order"))
 	}
 	d.WriteString("</svg>\n")
 	return d.Bytes()
@@ -66,7 +67,7 @@ func draw(found *topo.Decision, title string) []byte {
 
 func summary(found *topo.Decision) string {
 	s := found.System
-	out := []string{fmt.Sprintf("%d ranks on %d devices, %d network devices", len(s.Ranks), s.Count(topo.DEVNode), s.Count(topo.NETNode))}
+	out := []string{fmt.Sprintf("%s on %s, %s", plural(len(s.Ranks), "rank"), plural(s.Count(topo.DEVNode), "device"), plural(s.Count(topo.NETNode), "network device"))}
 	for _, g := range graphsOf(found) {
 		out = append(out, fmt.Sprintf("%s %d × %.4g GB/s (%s)", g.name, g.N(), g.BWIntra, g.TypeIntra))
 	}
@@ -103,18 +104,22 @@ func (d *drawing) tree(b *box) {
 		d.tree(sub)
 	}
 	d.rect(b.left, y, b.right-b.left, boxHeight, fills[b.node.Kind])
-	head, tail := label(b.node)
+	head, tail := d.label(b.node)
 	d.text(b.middle(), y+17, "middle", 12, "#000", head)
 	d.text(b.middle(), y+32, "middle", 10, "#444", tail)
 }
 
 // label is the name of a box and a line about it.
-func label(n *topo.Node) (head, tail string) {
+func (d *drawing) label(n *topo.Node) (head, tail string) {
+	narrow := d.l.leaf < leafWidth
 	switch n.Kind {
 	case topo.CPUNode:
 		head = fmt.Sprintf("NUMA node %d", n.CPU.NUMA)
 		if n.CPU.NUMA < 0 {
 			head = "NUMA node unknown"
+		}
+		if d.hosts > 1 {
+			head += fmt.Sprintf(" of host %d", n.ID.Host())
 		}
 		return head, strings.TrimSpace(n.CPU.Arch + " " + strings.TrimSpace(n.CPU.Vendor))
 	case topo.PCINode:
@@ -128,7 +133,7 @@ func label(n *topo.Node) (head, tail string) {
 		if len(ranks) > 1 {
 			word = "ranks "
 		}
-		return word + strings.Join(ranks, ","), deviceName(n.Dev)
+		return word + strings.Join(ranks, ","), deviceName(n.Dev, narrow)
 	case topo.NICNode:
 		var names []string
 		var gbs float64
@@ -139,17 +144,37 @@ func label(n *topo.Node) (head, tail string) {
 		if len(names) == 0 {
 			return "NIC", "unused"
 		}
-		first := nets(n)[0].Name
-		if len(first) > 14 {
-			first = first[:13] + "…"
-		}
 		head = "NET " + strings.Join(names, ",")
 		if len(names) > 3 {
 			head = fmt.Sprintf("NET %s … %s", names[0], names[len(names)-1])
 		}
+		if narrow {
+			return head, number(gbs)
+		}
+		first := nets(n)[0].Name
+		if len(first) > 11 {
+			first = first[:10] + "…"
+		}
 		return head, first + " " + number(gbs)
 	}
 	return n.String(), ""
+}
+
+// deviceName tells where ranks run, as far as there is room.
+func deviceName(d *topo.DevInfo, narrow bool) string {
+	if place.IsOnCPUs(d.BusID) {
+		return "on CPUs"
+	}
+	name, bus := fmt.Sprintf("GPU %d", d.Dev), shortBus(d.BusID)
+	switch {
+	case narrow:
+		return bus[max(len(bus)-7, 0):]
+	case d.Part >= 0:
+		return name + fmt.Sprintf(" part %d", d.Part)
+	case len(bus) > len("00:00.0"):
+		return bus
+	}
+	return name + " " + bus
 }
 
 // between draws links of neighbouring CPUs.
@@ -266,14 +291,3 @@ func number(gbs float64) string {
 
 // shortBus leaves out an all-zero domain.
 func shortBus(id string) string { return strings.TrimPrefix(id, "0000:") }
-
-func deviceName(d *topo.DevInfo) string {
-	if place.IsOnCPUs(d.BusID) {
-		return "on CPUs"
-	}
-	name := fmt.Sprintf("GPU %d %s", d.Dev, shortBus(d.BusID))
-	if d.Part >= 0 {
-		name += fmt.Sprintf(" part %d", d.Part)
-	}
-	return name
-}

@@ -24,19 +24,25 @@ type layout struct {
 	leaves []*box
 	deep   int
 	width  float64
+	leaf   float64 // width of a device
 }
 
 // Geometry in pixels.
 const (
-	leafWidth = 92.0
-	leafGap   = 10.0
-	cpuGap    = 36.0
-	margin    = 24.0
+	leafWidth   = 92.0
+	narrowWidth = 56.0 // with more than manyLeaves devices
+	manyLeaves  = 20
+	leafGap     = 10.0
+	cpuGap      = 36.0
+	margin      = 24.0
 )
 
 // arrange places every node that hangs on a CPU by PCI. Devices that a System merges below a switch stand under that switch.
 func arrange(s *topo.System) *layout {
-	l := &layout{at: map[*topo.Node]*box{}}
+	l := &layout{at: map[*topo.Node]*box{}, leaf: leafWidth}
+	if s.Count(topo.DEVNode)+s.Count(topo.NICNode) > manyLeaves {
+		l.leaf = narrowWidth
+	}
 	x := margin
 	for _, n := range s.Nodes[topo.CPUNode] {
 		b := l.grow(n, nil, 0)
@@ -65,9 +71,9 @@ func (l *layout) grow(n *topo.Node, up *topo.Link, depth int) *box {
 // place gives a box and what is below it their columns, and returns where the next may begin.
 func (l *layout) place(b *box, x float64) float64 {
 	if len(b.subs) == 0 {
-		b.left, b.right = x, x+leafWidth
+		b.left, b.right = x, x+l.leaf
 		l.leaves = append(l.leaves, b)
-		return x + leafWidth
+		return x + l.leaf
 	}
 	at := x
 	for i, sub := range b.subs {

@@ -169,3 +169,28 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// The pictures of docs/topology.md are what the command draws.
+func TestPictures(t *testing.T) {
+	for _, name := range []string{"hgx-a100-8gpu-4nic", "rtx3090-8gpu-ib56"} {
+		path := filepath.Join("../../docs/pictures", name+".svg")
+		out := filepath.Join(t.TempDir(), "out.svg")
+		if *update {
+			out = path
+		}
+		if _, err := run(nil, "search", filepath.Join("../../topo/testdata/xml", name+".xml"), "--nodes", "2", "--svg", out); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is stale: go test ./cmd/gccl-topo -update, and look at it", path)
+		}
+	}
+}
