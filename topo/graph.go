@@ -35,6 +35,7 @@ type Graph struct {
 	TypeInter    PathType // the worst paths that were allowed
 	SameChannels bool     // all channels have one order
 	Channels     []Channel
+	Fallback     bool // nothing was found: one slow channel in order of the file, over ways that may not exist
 	hops         int
 }
 

@@ -1,8 +1,11 @@
 package topo
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/gccl/gccl/internal/xerr"
 )
 
 // shareGPUs gives every GPU of a machine n ranks, numbered over the GPUs first: rank r is on GPU r mod the number of GPUs.
@@ -169,6 +172,27 @@ func TestOnlyTheOwnHostIsBuilt(t *testing.T) {
 		if len(s.Ranks) != 2 || s.Ranks[0].Rank != c.first {
 			t.Errorf("rank %d: %d ranks, first %d", c.self, len(s.Ranks), s.Ranks[0].Rank)
 		}
+	}
+}
+
+// A NIC of a host that no rank is on is no NIC of the job.
+func TestNICsOutOfReach(t *testing.T) {
+	m := readFile(t, xmlFiles(t)["hgx-a100-2gpu-1nic"])
+	far := NewCPU(0)
+	far.Arch, far.HostHash = "arm64", "0x77"
+	m.Walk(func(_ *CPU, _, p *PCI) {
+		far.NICs = append(far.NICs, p.NICs...)
+		p.NICs = nil
+	})
+	m.CPUs = append(m.CPUs, far)
+	o := DefaultOptions()
+	o.Nodes = 2
+	s, err := Build(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = Search(s, o); !errors.Is(err, xerr.InvalidUsage) {
+		t.Errorf("search with NICs out of reach: %v", err)
 	}
 }
 

@@ -1,6 +1,10 @@
 package topo
 
-import "github.com/gccl/gccl/internal/xerr"
+import (
+	"slices"
+
+	"github.com/gccl/gccl/internal/xerr"
+)
 
 // Decision is what a search found for one system.
 type Decision struct {
@@ -17,8 +21,8 @@ func Search(s *System, o Options) (*Decision, error) {
 	if o.Nodes < 1 {
 		return nil, xerr.New(xerr.InvalidArgument, "topology search", "%d nodes", o.Nodes)
 	}
-	if o.Nodes > 1 && s.Count(NETNode) == 0 {
-		return nil, xerr.New(xerr.InvalidUsage, "topology search", "a job of %d nodes, but the system has no network device", o.Nodes).
+	if o.Nodes > 1 && !s.reachesNet() {
+		return nil, xerr.New(xerr.InvalidUsage, "topology search", "a job of %d nodes, but no GPU of the system reaches a network device", o.Nodes).
 			WithHint("a topology file needs net elements with a dev attribute")
 	}
 	d := &Decision{System: s, Opt: o}
@@ -49,6 +53,17 @@ func Search(s *System, o Options) (*Decision, error) {
 	}
 	d.NVLS, _ = newTask(s, o, NVLS, least, heads).graph(NVLSID)
 	return d, nil
+}
+
+func (s *System) reachesNet() bool {
+	for _, g := range s.Nodes[GPUNode] {
+		for _, n := range s.Nodes[NETNode] {
+			if s.path(g, n).typ < DIS && s.path(n, g).typ < DIS {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // loaded is the graph of the user's file, or nil if it has none that may be used: then it is searched.
@@ -94,7 +109,9 @@ func (t *task) graph(id int) (g *Graph, first int) {
 			t.raise()
 		}
 	}
-	t.stretch(t.best)
+	if !t.best.fallen {
+		t.stretch(t.best)
+	}
 	return t.best.graph(t.sys, id), first
 }
 
@@ -106,15 +123,17 @@ func (t *task) fallback() {
 		c.gpus[i] = i
 	}
 	if t.inter {
-		c.in, c.out = 0, 0
+		c.in = max(0, slices.IndexFunc(t.sys.Nodes[NETNode], func(n *Node) bool { return n.Net.localGPU != nil }))
+		c.out = c.in
 	}
-	b.chans = []found{c}
+	b.chans, b.fallen = []found{c}, true
 	b.bwIntra, b.bwInter, b.typeIntra, b.typeInter = .1, .1, SYS, SYS
 }
 
 func (b *best) graph(s *System, id int) *Graph {
 	g := &Graph{ID: id, Pattern: b.pattern, CrossNic: b.crossNic, BWIntra: b.bwIntra, BWInter: b.bwInter,
-		LatencyInter: b.latency, TypeIntra: b.typeIntra, TypeInter: b.typeInter, SameChannels: b.same, hops: b.hops}
+		LatencyInter: b.latency, TypeIntra: b.typeIntra, TypeInter: b.typeInter, SameChannels: b.same, Fallback: b.fallen,
+		hops: b.hops}
 	for _, f := range b.chans {
 		n := len(f.gpus)
 		if shapes[b.pattern].heads {

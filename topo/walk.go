@@ -71,6 +71,7 @@ type best struct {
 	chans   []found
 	hops    int
 	latency float64
+	fallen  bool // nothing was found: one slow channel in order of the file, over ways that may not exist
 }
 
 func (b *best) n() int { return len(b.chans) }
@@ -263,7 +264,7 @@ func (w *walk) better() bool {
 func (w *walk) keep() {
 	b := w.best
 	b.limits, b.hops, b.chans = w.limits, w.hops, b.chans[:0]
-	b.latency = 0
+	b.latency, b.fallen = 0, false
 	for _, c := range w.chans[:w.done] {
 		b.chans = append(b.chans, found{gpus: slices.Clone(c.gpus), in: c.in, out: c.out})
 		if c.in >= 0 {
