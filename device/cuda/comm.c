@@ -157,6 +157,7 @@ void gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   d->tail = NULL;
   gccl_cuda_imports_drop(d);
   for (int q = 0; d->peer && q < d->nranks; q++) {
+    if (d->peer[q].words) gccl_cuda_signals_drop(d, q);
     if (d->peer[q].words) gccl_cuda_unpin(d->peer[q].shared + d->layout.words);
     d->peer[q].words = 0;
   }
@@ -173,8 +174,8 @@ static void free_waits(gccl_cuda_comm *d) {
     gccl_cuda_words *mine = (gccl_cuda_words *)(d->peer[d->rank].shared + d->layout.words);
     __atomic_store_n(&theirs[d->rank].ready, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&mine[q].done, 1, __ATOMIC_RELEASE);
-    uint32_t *signal = (uint32_t *)(d->peer[d->rank].shared + d->layout.signals + (uint64_t)q * 64);
-    __atomic_store_n(signal, __atomic_load_n(signal, __ATOMIC_RELAXED) + 0x10000000u, __ATOMIC_RELEASE);
+    gccl_cuda_signal *s = gccl_cuda_signal_at(d, q, d->rank);
+    __atomic_store_n(&s->count, __atomic_load_n(&s->count, __ATOMIC_RELAXED) + 0x10000000u, __ATOMIC_RELEASE);
   }
 }
 

@@ -265,6 +265,11 @@ static int wave(pass *p, int *found) {
       e = acquire(p, x);
     }
     if (e) return gccl_cuda_failed(b->comm, e, "waiting for the other ranks' buffers");
+    if (x->kind == GCCL_DO_WAIT_SIGNAL && !gccl_cuda_signalled(p->d, x)) {
+      b->blocked = x;
+      b->blocked_on = x->root;
+      break; /* signals are taken in the order of the calls */
+    }
     todo[n++] = x;
   }
   if (n == 0) return 0;

@@ -5,8 +5,8 @@
  *   execute  operations of which this rank is the executor: wait (on the host) for the others' records, launch
  *   finish   the stream waits for the executors' ends
  *
- * All batches of a launch publish before any executes, and a batch executes before its stream waits for another executor, so that no
- * stream waits for something that is enqueued behind it. Nothing here waits for the device.
+ * All batches of a launch publish before any executes, and all execute before a stream waits for another executor, so that no stream
+ * waits for something that is enqueued behind it. Nothing here waits for the device.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -196,8 +196,16 @@ typedef struct {
 
 static int turns(gccl_cuda_batch *b, int n) {
   int moved = 0;
-  for (int i = 0; i < n; i++) moved |= turn(&b[i], b, n, PH_EXECUTE); /* all publish first */
-  for (int i = 0; i < n; i++) moved |= turn(&b[i], b, n, PH_END);
+  for (int phase = PH_EXECUTE; phase <= PH_END; phase++) {
+    int behind = 0;
+    for (int i = 0; i < n; i++) {
+      moved |= turn(&b[i], b, n, phase);
+      behind += b[i].phase < phase;
+    }
+    /* The records of those that have published are needed elsewhere; but a stream may be that of several batches, and what one executes
+     * must not stand behind what another one waits for. */
+    if (behind && phase == PH_FINISH) break;
+  }
   return moved;
 }
 

@@ -56,6 +56,12 @@ int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cud
 
 /* onesided.c: ncclPutSignal, ncclSignal, ncclWaitSignal as operations of this rank's stream. */
 int gccl_cuda_onesided(gccl_cuda_batch *b, gccl_op *x);
+/* Whether the signals that x waits for are in the sender's stream; always, where streams wait by a word. */
+int gccl_cuda_signalled(const gccl_cuda_comm *, const gccl_op *x);
+void gccl_cuda_signals_drop(gccl_cuda_comm *, int from);
+static inline gccl_cuda_signal *gccl_cuda_signal_at(const gccl_cuda_comm *d, int from, int to) {
+  return (gccl_cuda_signal *)(d->peer[to].shared + d->layout.signals) + from;
+}
 
 static inline void gccl_cuda_taken(gccl_cuda_record *r) { __atomic_store_n(&r->taken, 1, __ATOMIC_RELEASE); }
 

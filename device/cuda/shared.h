@@ -56,6 +56,15 @@ typedef struct {
   gccl_cuda_ref send, recv, scalar; /* scalar: a factor that is read when the operation runs */
 } gccl_cuda_record;
 
+/* Signals of one rank to another, at the receiver; a line each. Ranks of one process use the second and third field, others the first. */
+typedef struct {
+  uint32_t count; /* the sender's stream */
+  uint32_t pad0;
+  uint64_t issued; /* the sender, on the host: signals that are in its stream */
+  uint64_t event;  /* gccl_cuda_event behind the last of them; under a lock of the process */
+  unsigned char pad1[40];
+} gccl_cuda_signal;
+
 /* Offsets in a rank's section. */
 typedef struct {
   uint64_t words, words_bytes; /* nranks × gccl_cuda_words, then signals; whole pages */
@@ -69,12 +78,13 @@ static inline void gccl_cuda_layout_init(gccl_cuda_layout *l, uint32_t nranks) {
   uint64_t record = sizeof(gccl_cuda_record), page = 4096;
   l->words = 0;
   l->signals = (uint64_t)nranks * sizeof(gccl_cuda_words);
-  l->words_bytes = (l->signals + (uint64_t)nranks * 64 + page - 1) / page * page;
+  l->words_bytes = (l->signals + (uint64_t)nranks * sizeof(gccl_cuda_signal) + page - 1) / page * page;
   l->colls = l->words_bytes;
   l->messages = l->colls + GCCL_CUDA_COLLS * record;
   l->bytes = (l->messages + (uint64_t)nranks * GCCL_CUDA_MESSAGES * record + page - 1) / page * page;
 }
 
+_Static_assert(sizeof(gccl_cuda_signal) == 64, "a line");
 _Static_assert(sizeof(gccl_cuda_words) == 128, "a line each, in pairs");
 
 #endif

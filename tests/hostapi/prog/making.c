@@ -178,11 +178,11 @@ void suite_making(struct team *t) {
   scalable(t);
   several(t);
   all_in_one(t);
-  OK(t->first, gcclSetDeviceKind(gcclDeviceHost));
+  OK(t->first, gcclSetDeviceKind(mem_cuda() ? gcclDeviceCuda : gcclDeviceHost));
   if (team_init(t, comm, NULL)) {
     coll_alive(t, comm);
     team_destroy(t, comm);
   }
   RC(t->first, ncclInvalidArgument, gcclSetDeviceKind((gcclDeviceKind_t)17));
-  OK(t->first, gcclSetDeviceKind(gcclDeviceAuto));
+  if (!mem_cuda()) OK(t->first, gcclSetDeviceKind(gcclDeviceAuto));
 }
