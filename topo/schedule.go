@@ -34,6 +34,8 @@ type task struct {
 	left               int // steps in all
 	hops               map[hopKey]int
 	types              map[PathType]bool
+	unbounded          bool      // for the test of bounds
+	runs               int       // walks, for the same
 	extra              []float64 // speeds beyond the list
 	home               []*Node   // the CPUs of the GPUs
 	bounds             map[boundKey]int
@@ -110,9 +112,10 @@ func (t *task) startSpeed(minCh int) int {
 func (t *task) devices() int { return t.sys.Count(DEVNode) }
 
 func (t *task) run(l limits) int {
-	if t.hopeless(l) {
+	if !t.unbounded && t.hopeless(l) {
 		return 1 // as after a walk that tried everything
 	}
+	t.runs++
 	steps := stepsTry
 	if l.same {
 		steps = stepsSame
