@@ -42,7 +42,7 @@ func (g *Graph) Under(t Terms) *Graph {
 	return &c
 }
 
-// Orders are this system's channels for RingOver and TreeOver, with the ranks' own numbers.
+// Orders are this system's channels for NewJob, with the ranks' own numbers.
 func (d *Decision) Orders() NodeChannels {
 	orders := func(g *Graph) [][]int {
 		var all [][]int

@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// maxBuild bounds what is built: paths between all nodes are kept.
-const maxBuild = 4096
+// What is built is bounded: the ways between all nodes are kept. A rack of 72 GPUs has about 400 nodes.
+const (
+	maxBuild = 8192 // elements
+	maxNodes = 2048
+)
 
 // Build makes the graph of a machine. GPUs without a rank are left out, and GPUs that only a network joins to the first rank
 // (or to Options.Self): they are other nodes of the job. What the graph needs and the machine does not say is an error that
@@ -50,6 +53,9 @@ func buildRanks(m *Machine, o Options, only map[int]bool) (*System, error) {
 	}
 	if err := b.nvlinks(); err != nil {
 		return nil, err
+	}
+	if n := b.sys.total(); n > maxNodes {
+		return nil, wrongAt(m.pos(), "system", "a graph of %d nodes; at most %d", n, maxNodes)
 	}
 	b.betweenCPUs()
 	flattenSwitches(b.sys)

@@ -90,9 +90,6 @@ func newLedger(s *System) *ledger {
 			}
 		}
 	}
-	for i := range b.costs {
-		b.costs[i] = make([][]charge, len(s.paths))
-	}
 	return b
 }
 
@@ -108,10 +105,15 @@ func (b *ledger) speeds(bwIntra, bwInter float64) {
 }
 
 func (b *ledger) cost(from, to *Node) []charge {
-	c := b.costs[from.at][to.at]
+	row := b.costs[from.at]
+	if row == nil {
+		row = make([][]charge, len(b.costs))
+		b.costs[from.at] = row
+	}
+	c := row[to.at]
 	if c == nil {
 		c = b.sys.charges(b.sys.path(from, to), from)
-		b.costs[from.at][to.at] = c
+		row[to.at] = c
 	}
 	return c
 }

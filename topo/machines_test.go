@@ -196,6 +196,21 @@ func TestNICsOutOfReach(t *testing.T) {
 	}
 }
 
+// Machines far larger than any are refused, not built for minutes.
+func TestHugeMachinesAreRefused(t *testing.T) {
+	for _, cpus := range []int{3000, 10000} {
+		m := readFile(t, xmlFiles(t)["hgx-a100-2gpu-1nic"])
+		for i := range cpus {
+			c := NewCPU(i + 100)
+			c.Arch = "arm64"
+			m.CPUs = append(m.CPUs, c)
+		}
+		if _, err := Build(m, DefaultOptions()); !errors.Is(err, xerr.InvalidUsage) {
+			t.Errorf("%d CPUs: %v", cpus, err)
+		}
+	}
+}
+
 func BenchmarkSearch(b *testing.B) {
 	for _, c := range []struct {
 		file  string

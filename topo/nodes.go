@@ -3,14 +3,47 @@ package topo
 import (
 	"fmt"
 	"slices"
+
+	"github.com/gccl/gccl/internal/xerr"
 )
 
-// NodeChannels are one node's orders, as ranks of the communicator. All nodes have the same numbers of channels and the same
-// patterns: see Agree.
+// NodeChannels are one node's orders, as ranks of the communicator.
 type NodeChannels struct {
 	Ring, Tree  [][]int
 	TreePattern Pattern
 	CrossNic    int
+}
+
+// Job joins the channels of nodes.
+type Job struct{ nodes []NodeChannels }
+
+// NewJob checks that the nodes fit: equal numbers of channels, and in each channel of a node the same ranks, which no other node
+// has. Nodes whose searches differ are made equal by Agree and Graph.Under before. The order of nodes is the order in the ring.
+func NewJob(nodes []NodeChannels) (*Job, error) {
+	owner := map[int]int{}
+	for i, n := range nodes {
+		if len(n.Ring) != len(nodes[0].Ring) || len(n.Tree) != len(nodes[0].Tree) {
+			return nil, xerr.New(xerr.Internal, "topology", "node %d has %d rings and %d trees, node 0 has %d and %d", i, len(n.Ring), len(n.Tree),
+				len(nodes[0].Ring), len(nodes[0].Tree))
+		}
+		ranks := 0
+		for c, order := range slices.Concat(n.Ring, n.Tree) {
+			seen := map[int]bool{}
+			for _, r := range order {
+				if at, known := owner[r]; seen[r] || r < 0 || (known && at != i) || (c > 0 && !known) {
+					return nil, xerr.New(xerr.Internal, "topology", "rank %d of node %d stands in a wrong channel or twice", r, i).WithRank(r)
+				}
+				seen[r], owner[r] = true, i
+			}
+			if c == 0 {
+				ranks = len(order)
+			}
+			if len(order) != ranks || ranks == 0 {
+				return nil, xerr.New(xerr.Internal, "topology", "channel %d of node %d has %d ranks, the first has %d", c, i, len(order), ranks)
+			}
+		}
+	}
+	return &Job{nodes}, nil
 }
 
 // RankTree is a rank's place in one tree channel. -1 is nobody.
@@ -32,15 +65,18 @@ func (t *RankTree) addDown(rank int) {
 	}
 }
 
-// RingOver joins the nodes' orders of a channel to one ring: the last rank of a node sends to the first of the next. Where
-// channels come in pairs that swap their NICs, every other node swaps the two channels, so that rails meet rails. The lowest rank
-// comes first.
-func RingOver(nodes []NodeChannels, channel int) []int {
+// Ring joins the nodes' orders of a channel to one ring: the last rank of a node sends to the first of the next. Where channels
+// come in pairs that swap their NICs, every other node swaps the two channels, so that rails meet rails. The lowest rank comes
+// first. There is no ring where no node has the channel.
+func (j *Job) Ring(channel int) []int {
 	var ring []int
-	for i, n := range nodes {
+	for i, n := range j.nodes {
 		c := channel
 		if n.CrossNic == 2 && i%2 == 1 && c^1 < len(n.Ring) {
 			c ^= 1
+		}
+		if c < 0 || c >= len(n.Ring) {
+			return nil
 		}
 		ring = append(ring, n.Ring[c]...)
 	}
@@ -51,10 +87,14 @@ func RingOver(nodes []NodeChannels, channel int) []int {
 	return slices.Concat(ring[first:], ring[:first])
 }
 
-// TreeOver joins the nodes' chains of a channel by tree 0 or 1 of the double tree and returns each rank's place.
-func TreeOver(nodes []NodeChannels, channel, tree int) map[int]RankTree {
+// Tree joins the nodes' chains of a channel by tree 0 or 1 of the double tree and returns each rank's place; nothing where no
+// node has the channel.
+func (j *Job) Tree(channel, tree int) map[int]RankTree {
 	places := map[int]*RankTree{}
-	for _, n := range nodes {
+	for _, n := range j.nodes {
+		if channel < 0 || channel >= len(n.Tree) {
+			return nil
+		}
 		chain := n.Tree[channel]
 		for i, rank := range chain {
 			p := &RankTree{Up: -1, Downs: [3]int{-1, -1, -1}}
@@ -67,13 +107,13 @@ func TreeOver(nodes []NodeChannels, channel, tree int) map[int]RankTree {
 			places[rank] = p
 		}
 	}
-	for i, n := range nodes {
-		at := doublePlace(tree, i, len(nodes))
+	for i, n := range j.nodes {
+		at := doublePlace(tree, i, len(j.nodes))
 		for child, d := range at.downs {
 			if d < 0 {
 				continue
 			}
-			holder, top := n.childRank(channel, child), nodes[d].Tree[channel][0]
+			holder, top := n.childRank(channel, child), j.nodes[d].Tree[channel][0]
 			places[holder].addDown(top)
 			places[top].Up = holder
 		}

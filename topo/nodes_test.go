@@ -65,9 +65,12 @@ func TestChannelsOverNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := d.Copies()
+			job, err := NewJob(d.Copies())
+			if err != nil {
+				t.Fatal(err)
+			}
 			for c := range d.Ring.N() {
-				ring := slices.Clone(RingOver(all, c))
+				ring := slices.Clone(job.Ring(c))
 				slices.Sort(ring)
 				for i, r := range ring {
 					if r != i || len(ring) != nodes*len(s.Ranks) {
@@ -77,7 +80,7 @@ func TestChannelsOverNodes(t *testing.T) {
 			}
 			for c := range d.Tree.N() {
 				for tree := range 2 {
-					checkTree(t, file, TreeOver(all, c, tree), nodes*len(s.Ranks))
+					checkTree(t, file, job.Tree(c, tree), nodes*len(s.Ranks))
 				}
 			}
 		}
@@ -119,6 +122,39 @@ func checkTree(t *testing.T, file string, tree map[int]RankTree, ranks int) {
 	}
 	if roots != 1 || below != ranks-1 || len(tree) != ranks {
 		t.Fatalf("%s: %d roots, %d children, %d of %d ranks", file, roots, below, len(tree), ranks)
+	}
+}
+
+// Nodes that do not fit are an error, not a crash.
+func TestJobsThatDoNotFit(t *testing.T) {
+	good := func() []NodeChannels {
+		return []NodeChannels{
+			{Ring: [][]int{{0, 1}, {1, 0}}, Tree: [][]int{{0, 1}}, TreePattern: BalancedTree},
+			{Ring: [][]int{{2}, {2}}, Tree: [][]int{{2}}, TreePattern: Tree},
+		}
+	}
+	j, err := NewJob(good())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j.Ring(2) != nil || j.Ring(-1) != nil || j.Tree(1, 0) != nil || len(j.Ring(1)) != 3 {
+		t.Error("channels that are not there")
+	}
+	for what, spoil := range map[string]func(n []NodeChannels){
+		"fewer rings":    func(n []NodeChannels) { n[1].Ring = n[1].Ring[:1] },
+		"fewer trees":    func(n []NodeChannels) { n[1].Tree = nil },
+		"twice":          func(n []NodeChannels) { n[0].Ring[1] = []int{1, 1} },
+		"another's rank": func(n []NodeChannels) { n[1].Tree[0] = []int{0} },
+		"other ranks":    func(n []NodeChannels) { n[0].Tree[0] = []int{0, 5} },
+		"short":          func(n []NodeChannels) { n[0].Tree[0] = []int{0} },
+		"empty":          func(n []NodeChannels) { n[1].Ring[0] = nil },
+		"negative":       func(n []NodeChannels) { n[1].Ring[0] = []int{-1} },
+	} {
+		n := good()
+		spoil(n)
+		if _, err := NewJob(n); err == nil {
+			t.Errorf("%s: no error", what)
+		}
 	}
 }
 

@@ -36,10 +36,7 @@ func (s *System) Route(a, b *Node) []*Link { return slices.Clone(s.path(a, b).li
 
 // computePaths finds all ways, then applies what GPUs and NICs may do directly.
 func (s *System) computePaths(o Options) {
-	total := 0
-	for _, list := range s.Nodes {
-		total += len(list)
-	}
+	total := s.total()
 	s.paths = make([][]path, total)
 	for i := range s.paths {
 		s.paths[i] = make([]path, total)

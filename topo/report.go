@@ -155,9 +155,9 @@ func hundredth(v float64) float64 { return math.Round(v*100) / 100 }
 
 // overNodes joins the nodes' channels to rings and trees.
 func (d *Decision) overNodes(r *Report) {
-	nodes := d.Copies()
+	job := &Job{d.Copies()}
 	for c := range d.Ring.N() {
-		ring := RingOver(nodes, c)
+		ring := job.Ring(c)
 		r.Rings = append(r.Rings, RingRun{strconv.Itoa(c), ring})
 	}
 	r.Rings = joinRuns(r.Rings, func(a, b RingRun) bool { return slices.Equal(a.Ranks, b.Ranks) },
@@ -168,7 +168,7 @@ func (d *Decision) overNodes(r *Report) {
 			if tree*n+c >= r.Channels.Coll {
 				break
 			}
-			for rank, p := range TreeOver(nodes, c, tree) {
+			for rank, p := range job.Tree(c, tree) {
 				key := strconv.Itoa(rank)
 				r.Trees[key] = append(r.Trees[key], TreeRun{strconv.Itoa(tree*n + c), p.text(rank)})
 			}

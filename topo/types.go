@@ -186,6 +186,15 @@ type System struct {
 // Count is the number of nodes of a kind.
 func (s *System) Count(k Kind) int { return len(s.Nodes[k]) }
 
+// total is the number of nodes of all kinds.
+func (s *System) total() int {
+	n := 0
+	for _, list := range s.Nodes {
+		n += len(list)
+	}
+	return n
+}
+
 // RankByNumber returns the rank with the number, or nil if it is not on this system.
 func (s *System) RankByNumber(rank int) *Rank {
 	for _, r := range s.Ranks {
