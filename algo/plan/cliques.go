@@ -13,6 +13,7 @@ type Cliques struct {
 	n, size   int     // where all cliques are runs of size consecutive ranks: no lists
 	of, index []int32 // by rank
 	members   [][]int32
+	borders   int
 }
 
 // EqualCliques makes cliques of size consecutive ranks; the last one has what is left.
@@ -33,6 +34,11 @@ func CliquesOf(labels []int) *Cliques {
 		}
 		c.of, c.index = append(c.of, int32(k)), append(c.index, int32(len(c.members[k])))
 		c.members[k] = append(c.members[k], int32(r))
+	}
+	for r := range labels {
+		if labels[r] != labels[(r+1)%len(labels)] {
+			c.borders++
+		}
 	}
 	return c
 }
@@ -85,6 +91,17 @@ func (c *Cliques) Of(rank int) (clique, index int) {
 		return int(c.of[rank]), int(c.index[rank])
 	}
 	return rank / c.size, rank % c.size
+}
+
+// Borders is how many ranks have the next one, counted around, in another clique.
+func (c *Cliques) Borders() int {
+	switch {
+	case c.Count() == 1:
+		return 0
+	case c.members != nil:
+		return c.borders
+	}
+	return c.Count()
 }
 
 // Same says whether two ranks load and store each other.

@@ -40,11 +40,11 @@ func (b *binomial) wireUp(p *plan.Plan) {
 		to, tag := b.parent()
 		outs = []link{{from: b.rank, to: to, tag: tag}}
 	}
-	b.w = b.wire(p, ringSlots*bits.Len(uint(b.n-1)), func(r int) []link {
+	b.w = b.wire(p, b.most(ringSlots, farSlots)*bits.Len(uint(b.n-1)), func(r int) []link {
 		_, children := pattern.Binomial(pattern.Distance(b.root, r, b.n), b.n)
 		var ins []link
 		for k, c := range children {
-			ins = append(ins, link{from: b.rankOf(c.Top), to: r, tag: k, slots: ringSlots})
+			ins = append(ins, b.ringLink(b.rankOf(c.Top), r, k))
 		}
 		return ins
 	}, outs)
@@ -56,11 +56,11 @@ func (b *binomial) wireDown(p *plan.Plan) {
 	for _, c := range b.children {
 		outs = append(outs, link{from: b.rank, to: b.rankOf(c.Top)})
 	}
-	b.w = b.wire(p, ringSlots, func(r int) []link {
+	b.w = b.wire(p, b.most(ringSlots, farSlots), func(r int) []link {
 		label := pattern.Distance(b.root, r, b.n)
 		if label == 0 {
 			return nil
 		}
-		return []link{{from: b.rankOf(label & (label - 1)), to: r, slots: ringSlots}}
+		return []link{b.ringLink(b.rankOf(label&(label-1)), r, 0)}
 	}, outs)
 }

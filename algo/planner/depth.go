@@ -27,12 +27,10 @@ func (e *ends) across(hops, times int) Depth {
 	return Depth{Inside: times * inside, Between: times * (hops - inside)}
 }
 
-// around is a chain along a ring: its slowest links set the pace.
+// around is a chain along a ring.
 func (e *ends) around(hops int) Depth {
-	if e.cliques.Count() == 1 {
-		return Depth{Inside: hops}
-	}
-	return Depth{Between: hops}
+	far := (hops*e.cliques.Borders() + e.n - 1) / e.n
+	return Depth{Inside: hops - far, Between: far}
 }
 
 // Depth estimates the chain of a job that can be planned; it is zero for others.

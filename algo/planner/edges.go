@@ -15,6 +15,26 @@ func (e ends) open(p *plan.Plan) []plan.Op {
 	return allReady()
 }
 
+// farSlots is how many slots an edge between cliques has, unless the method needs no more: a message and its credit take their time
+// there, and a sender with two slots would wait for both. A guess.
+const farSlots = 8
+
+// slots is how many slots a link has; near is enough inside a clique.
+func (e ends) slots(from, to, near, far int) int {
+	if e.cliques.Same(from, to) {
+		return near
+	}
+	return far
+}
+
+// most is the largest number that slots gives to any rank.
+func (e ends) most(near, far int) int {
+	if e.cliques.Count() == 1 {
+		return near
+	}
+	return max(near, far)
+}
+
 // link is one directed connection of a method, as anybody sees it. tag tells links of the same two ranks apart.
 type link struct {
 	from, to, tag, slots int

@@ -10,10 +10,10 @@ func patAllGather(e ends) *plan.Plan {
 	for k := range levels {
 		outs = append(outs, link{from: e.rank, to: mod(e.rank+1<<k, e.n), tag: k})
 	}
-	w := e.wire(p, ringSlots*levels, func(r int) []link {
+	w := e.wire(p, e.most(ringSlots, farSlots)*levels, func(r int) []link {
 		var ins []link
 		for k := range levels {
-			ins = append(ins, link{from: mod(r-1<<k, e.n), to: r, tag: k, slots: ringSlots})
+			ins = append(ins, e.ringLink(mod(r-1<<k, e.n), r, k))
 		}
 		return ins
 	}, outs)

@@ -18,10 +18,10 @@ func patReduceScatter(e ends) *plan.Plan {
 		outs = append(outs, link{from: e.rank, to: mod(e.rank-1<<k, e.n), tag: k})
 	}
 	queue := patHeld(e.n, 1) + 1 // one more than waits at once, as an op reads one and fills another
-	w := e.wire(p, ringSlots*levels+queue, func(r int) []link {
+	w := e.wire(p, e.most(ringSlots, farSlots)*levels+queue, func(r int) []link {
 		ins := []link{{from: r, to: r, tag: tagKeep, slots: queue}}
 		for k := range levels {
-			ins = append(ins, link{from: mod(r+1<<k, e.n), to: r, tag: k, slots: ringSlots})
+			ins = append(ins, e.ringLink(mod(r+1<<k, e.n), r, k))
 		}
 		return ins
 	}, outs)

@@ -15,11 +15,16 @@ const ringSlots = 2
 // maxChainParts bounds how finely a chain cuts a buffer so that all its ranks work at once; a guess.
 const maxChainParts = 64
 
+// ringLink is a link through which chunks stream.
+func (e ends) ringLink(from, to, tag int) link {
+	return link{from: from, to: to, tag: tag, slots: e.slots(from, to, ringSlots, farSlots)}
+}
+
 // ringLinks wires a full ring.
 func (e ends) ringLinks(p *plan.Plan) (in, out func(partial bool) plan.Ref) {
 	next := pattern.Next(e.rank, e.n)
-	w := e.wire(p, ringSlots, func(r int) []link {
-		return []link{{from: pattern.Prev(r, e.n), to: r, slots: ringSlots}}
+	w := e.wire(p, e.most(ringSlots, farSlots), func(r int) []link {
+		return []link{e.ringLink(pattern.Prev(r, e.n), r, 0)}
 	}, []link{{from: e.rank, to: next}})
 	return func(partial bool) plan.Ref { return w.get(0, partial) },
 		func(partial bool) plan.Ref { return w.put(next, 0, partial) }
@@ -56,10 +61,10 @@ func (e ends) chainLinks(p *plan.Plan, first int) *wiring {
 	if next != first {
 		outs = []link{{from: e.rank, to: next}}
 	}
-	return e.wire(p, ringSlots, func(r int) []link {
+	return e.wire(p, e.most(ringSlots, farSlots), func(r int) []link {
 		if r == first {
 			return nil
 		}
-		return []link{{from: pattern.Prev(r, e.n), to: r, slots: ringSlots}}
+		return []link{e.ringLink(pattern.Prev(r, e.n), r, 0)}
 	}, outs)
 }

@@ -48,12 +48,18 @@ func (t *tree) node(node, tree int) pattern.Node {
 func (t *tree) places() int {
 	places := 0
 	if t.up {
-		places += pattern.Trees * 2 * treeSlots
+		places += pattern.Trees * 2 * t.most(treeSlots, treeDepth)
 	}
 	if t.down {
-		places += pattern.Trees * treeSlots
+		places += pattern.Trees * t.most(treeSlots, treeDepth)
 	}
 	return places
+}
+
+// link joins two nodes. Between cliques it holds all parts of a round, so that nobody waits for a slot.
+func (t *tree) link(from, to, tag int) link {
+	a, b := t.rankOf(from), t.rankOf(to)
+	return link{from: a, to: b, tag: tag, slots: t.slots(a, b, treeSlots, treeDepth)}
 }
 
 // ins lists the links that end at a node.
@@ -63,11 +69,11 @@ func (t *tree) ins(node int) []link {
 		at := t.node(node, k)
 		for _, c := range at.Children {
 			if t.up {
-				ins = append(ins, link{from: t.rankOf(c), to: t.rankOf(node), tag: upTag(k, c), slots: treeSlots})
+				ins = append(ins, t.link(c, node, upTag(k, c)))
 			}
 		}
 		if t.down && at.Parent >= 0 {
-			ins = append(ins, link{from: t.rankOf(at.Parent), to: t.rankOf(node), tag: downTag(k), slots: treeSlots})
+			ins = append(ins, t.link(at.Parent, node, downTag(k)))
 		}
 	}
 	return ins

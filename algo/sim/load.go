@@ -92,10 +92,7 @@ func (l *Load) Estimate(m *cost.Machine, bytes float64, chain Chain) float64 {
 		wire := r.bytes * l.slow / m.Between.Rate
 		t += float64(max(l.far, chain.Between)) * wire
 	}
-	hops := max(chain.Between, 2*l.stalls)
-	if chain.Ops > 0 { // streams through ranks one after the other
-		hops = chain.Between + 2*l.stalls
-	}
+	hops := chain.Between + 2*l.stalls
 	t += float64(l.far)*m.Between.Gap*share + float64(hops)*(m.Between.Latency+l.latency)
 	return float64(rounds)*t + m.Call*share
 }

@@ -22,14 +22,18 @@ type Candidate struct {
 	Against       string
 }
 
-// Model predicts times from what all ranks know alike. Loads of a few ranks stand for all of them.
+// Model predicts times from what all ranks know alike. Few ranks are simulated; of many, the loads of some stand for all.
 type Model struct {
 	machine *Machine
 	nranks  int
 	cliques *plan.Cliques
 	ways    []way
 	loads   map[planner.Job][]*sim.Load
+	worlds  map[planner.Job]*sim.World
 }
+
+// maxSimulated is the largest number of ranks that are simulated for a table: it takes some tens of milliseconds.
+const maxSimulated = 8
 
 // way is a protocol and a number of channels, with the machine as it is under them.
 type way struct {
@@ -40,7 +44,7 @@ type way struct {
 
 // NewModel makes a model of a world on a machine. Protocols are those allowed; nil allows all.
 func NewModel(m *Machine, nranks int, cliques *plan.Cliques, protos []string) *Model {
-	md := &Model{machine: m, nranks: nranks, cliques: cliques, loads: map[planner.Job][]*sim.Load{}}
+	md := &Model{machine: m, nranks: nranks, cliques: cliques, loads: map[planner.Job][]*sim.Load{}, worlds: map[planner.Job]*sim.World{}}
 	for _, p := range m.Protos {
 		if protos != nil && !slices.Contains(protos, p.Name) {
 			continue
@@ -122,11 +126,25 @@ func (md *Model) loadsOf(j planner.Job) ([]*sim.Load, string) {
 		loads = append(loads, l)
 	}
 	md.loads[j] = loads
+	if j.Ranks <= maxSimulated && len(md.ways) == 1 {
+		world, err := sim.Build(j.Ranks, j.Plan, sim.Setting{Cliques: j.Cliques, Fabric: md.machine.Fabric})
+		if err != nil {
+			return nil, err.Error()
+		}
+		md.worlds[j] = world
+	}
 	return loads, ""
 }
 
 // predict is the time of a method under a way.
 func (md *Model) predict(j planner.Job, loads []*sim.Load, w *way, bytes int64) float64 {
+	if world := md.worlds[j]; world != nil {
+		t, err := world.Time(w.machine, float64(bytes), sim.Weather{})
+		if err != nil {
+			return math.Inf(1)
+		}
+		return t.NS
+	}
 	d := j.Depth()
 	t := 0.0
 	for _, l := range loads {
@@ -179,10 +197,10 @@ func (md *Model) Candidates(c plan.Coll, bytes int64) []Candidate {
 // MaxRows is how many rows a collective has at most: what a launch table has classes for.
 const MaxRows = 4
 
-// sizes are where choices are made, by powers of two: the largest stands for all above it.
+// sizes are where choices are made, by powers of four: the largest stands for all above it.
 func sizes() []int64 {
 	var list []int64
-	for k := 3; k <= 32; k++ {
+	for k := 3; k <= 31; k += 2 {
 		list = append(list, 1<<k)
 	}
 	return list

@@ -2,7 +2,7 @@
 
 PERF_RANK_SRC := $(wildcard cmd/gccl-perf/rank/*.c)
 
-$(BIN)/gccl-perf: $(wildcard cmd/gccl-perf/*.go) $(BIN)/gccl-perf-rank go.mod go.sum
+$(BIN)/gccl-perf: $(wildcard cmd/gccl-perf/*.go algo/*/*.go) $(BIN)/gccl-perf-rank go.mod go.sum
 	@mkdir -p $(@D)
 	$(GO) build -o $@ ./cmd/gccl-perf
 
@@ -12,7 +12,7 @@ $(BIN)/gccl-perf-rank: $(PERF_RANK_SRC) $(wildcard cmd/gccl-perf/rank/*.h includ
 	$(CC) -std=gnu11 -O3 -g -Wall -Wextra -Werror -Iinclude -o $@ $(PERF_RANK_SRC) -L$(LIB) -l:libnccl.so.2 \
 	  -Wl,-rpath,'$$ORIGIN/../lib' -pthread -lm
 
-$(BIN)/gccl-bench: $(wildcard tests/perf/bench/*.go) go.mod go.sum
+$(BIN)/gccl-bench: $(wildcard tests/perf/bench/*.go algo/*/*.go) go.mod go.sum
 	@mkdir -p $(@D)
 	$(GO) build -o $@ ./tests/perf/bench
 

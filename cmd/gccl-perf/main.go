@@ -51,6 +51,12 @@ func command(stdout, stderr io.Writer, stop <-chan struct{}) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if o.calibrate != "" {
+				if w != nil {
+					return fmt.Errorf("--calibrate: it starts its own processes; not under %s", w.launcher)
+				}
+				return calibrate(o, stdout, stderr, stop)
+			}
 			if w == nil {
 				return runHere(o, stdout, stderr, stop)
 			}

@@ -44,6 +44,7 @@ type options struct {
 	hostStream, jsonLines         bool
 	outOfPlaceOnly                bool
 	svgFile, rankProgram          string
+	calibrate                     string
 	timeout                       time.Duration
 }
 
@@ -71,6 +72,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.pin, "pin", false, "rank r runs on core r modulo cores")
 	f.BoolVar(&o.jsonLines, "json", false, "JSON lines instead of the table")
 	f.StringVar(&o.svgFile, "svg", "", "write a plot of time over size to this file")
+	f.StringVar(&o.calibrate, "calibrate", "", "measure this machine with -P processes of -t threads and write its costs to this file (-: standard output), for GCCL_TUNE_FILE")
 	f.DurationVarP(&o.timeout, "timeout", "T", 2*time.Minute, "end the run when no rank gets on for so long")
 	f.StringVar(&o.rankProgram, "rank-program", "", "the rank program (default gccl-perf-rank beside this one)")
 }

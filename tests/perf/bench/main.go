@@ -17,6 +17,7 @@ import (
 type setup struct {
 	root, build, bin, mpichInclude string
 	failures                       []string // runs that did not end well
+	only                           string   // "peers", "tuner", or both
 }
 
 // cflags are the same for every C program, peers included.
@@ -39,6 +40,7 @@ func main() {
 	cmd.Flags().StringVar(&s.root, "root", ".", "the repository")
 	cmd.Flags().StringVar(&s.bin, "bin", "build/bin", "folder of gccl-perf and gccl-perf-rank")
 	cmd.Flags().StringVar(&s.mpichInclude, "mpich-include", "", "folder of MPICH's mpi.h where libmpich-dev is not installed")
+	cmd.Flags().StringVar(&s.only, "only", "", "peers: the comparison with MPI alone; tuner: choices and predictions alone")
 	cmd.Flags().IntVar(&rounds, "rounds", 5, "alternating rounds; a figure is the median over them")
 	cmd.Flags().StringVar(&results, "results", "tests/perf/results", "folder for the results")
 	cmd.Flags().StringVar(&name, "name", "host", "file name of the results, without ending")
@@ -84,16 +86,22 @@ func (s *setup) run(rounds int, name, results string) error {
 	if rounds < 1 {
 		return fmt.Errorf("--rounds %d is less than 1", rounds)
 	}
+	if s.only != "" && s.only != "peers" && s.only != "tuner" {
+		return fmt.Errorf("--only %q is none of peers, tuner", s.only)
+	}
 	s.build = filepath.Join(s.root, "build/perf")
 	if err := os.MkdirAll(s.build, 0o755); err != nil {
 		return err
 	}
-	list, missing := s.contenders()
+	var list []contender
+	var missing []string
+	if s.only != "tuner" {
+		if list, missing = s.contenders(); len(list) == 0 {
+			return fmt.Errorf("nothing to measure: %s", strings.Join(missing, "; "))
+		}
+	}
 	for _, m := range missing {
 		fmt.Fprintln(os.Stderr, "missing:", m)
-	}
-	if len(list) == 0 {
-		return fmt.Errorf("nothing to measure")
 	}
 	r := &result{Commit: s.commit(), Machine: machine(), Command: strings.Join(os.Args, " "), Date: time.Now().UTC().Format(time.RFC3339), Missing: missing}
 	r.Command = filepath.Base(os.Args[0]) + strings.TrimPrefix(r.Command, os.Args[0])
@@ -106,6 +114,9 @@ func (s *setup) run(rounds int, name, results string) error {
 		fmt.Fprintf(&text, "Missing: %s\n\n", m)
 	}
 	for _, reg := range regimes(runtime.NumCPU(), rounds) {
+		if len(list) == 0 {
+			break
+		}
 		t, names := s.measure(reg, list)
 		writeRegime(&text, reg, t, names)
 		var modes, peers, launches []string
@@ -135,7 +146,14 @@ func (s *setup) run(rounds int, name, results string) error {
 			fmt.Fprintf(&text, "Time in the library before the first flag of an 8 B call is written: %.0f ns.\n\n", front)
 		}
 	}
-	if list[0].mode != "" {
+	if s.only != "peers" {
+		r.Tuner = &tunerResult{Machines: map[string]string{}}
+		for _, reg := range regimes(runtime.NumCPU(), rounds) {
+			s.tuner(reg, r.Tuner)
+		}
+		writeTuner(&text, r.Tuner, rounds)
+	}
+	if len(list) > 0 && list[0].mode != "" {
 		if r.Lifecycle, err = s.measureLifecycle(); err != nil {
 			s.failures = append(s.failures, fmt.Sprintf("life cycle: %v", err))
 		} else {

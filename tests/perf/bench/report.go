@@ -25,15 +25,16 @@ type resultRow struct {
 }
 
 type result struct {
-	Commit    string      `json:"commit"`
-	Machine   string      `json:"machine"`
-	Command   string      `json:"command"`
-	Date      string      `json:"date"`
-	Rows      []resultRow `json:"rows"`
-	Lifecycle *lifecycle  `json:"lifecycle,omitempty"`
-	FrontNS   *float64    `json:"front_ns,omitempty"` // ours, 8 B, 2 ranks on windows
-	Missing   []string    `json:"missing,omitempty"`
-	Failures  []string    `json:"failures,omitempty"`
+	Commit    string       `json:"commit"`
+	Machine   string       `json:"machine"`
+	Command   string       `json:"command"`
+	Date      string       `json:"date"`
+	Rows      []resultRow  `json:"rows"`
+	Lifecycle *lifecycle   `json:"lifecycle,omitempty"`
+	FrontNS   *float64     `json:"front_ns,omitempty"` // ours, 8 B, 2 ranks on windows
+	Tuner     *tunerResult `json:"tuner,omitempty"`
+	Missing   []string     `json:"missing,omitempty"`
+	Failures  []string     `json:"failures,omitempty"`
 }
 
 // number is nil for a figure that was not measured.
