@@ -13,6 +13,7 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/net/bootstrap"
+	"github.com/gccl/gccl/net/gin"
 )
 
 // Comm is one rank's communicator. Its methods may be called from any goroutine; those that all ranks must call say so.
@@ -31,11 +32,12 @@ type Comm struct {
 	eager, stage uint64
 	tuned        tuning
 	cliques      *plan.Cliques // who loads and stores whom, the same on all ranks; nil: all do
+	net          *gin.Gin      // nil where memory joins all ranks
 
 	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
 	arena *arena.Arena
 	area  arena.Allocation
-	peers []*clique.Peer // by rank; nil for ranks of this process
+	peers []*clique.Peer // by rank; nil for ranks of this process, and for remote ones
 	offer bool
 	met   bool // the device has met its peers, and must leave them
 

@@ -24,13 +24,20 @@ func ownCPUs() string {
 	return hex.EncodeToString(mask)
 }
 
-// crowded says whether this communicator's ranks must share CPUs.
+// crowded says whether this communicator's ranks must share CPUs on any host. Hosts are told apart by their names: what the user
+// says of them (NCCL_HOSTID) makes no CPUs.
 func (c *Comm) crowded() bool {
-	sets := make([]string, len(c.hellos))
-	for i, h := range c.hellos {
-		sets[i] = h.CPUs
+	sets := map[string][]string{}
+	for r, h := range c.hellos {
+		host := c.group.Member(r).Host
+		sets[host] = append(sets[host], h.CPUs)
 	}
-	return crowded(sets)
+	for _, s := range sets {
+		if crowded(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // crowded says whether ranks must share CPUs: all may run on fewer CPUs than there are ranks. It depends on what all ranks

@@ -100,6 +100,7 @@ func (c *Comm) failed(err error) error {
 		c.group.Abort(err)
 		c.group = nil
 	}
+	c.disconnect()
 	c.unmapPeers()
 	c.freeArea()
 	c.ctl.Release()
@@ -166,9 +167,6 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	if err := disagreement(c.hellos); err != nil {
 		return err
 	}
-	if err := c.orders(); err != nil {
-		return err
-	}
 	if err := c.meet(ctx); err != nil {
 		return err
 	}
@@ -179,6 +177,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		c.withdraw()
 	}
 	shared := c.crowded()
+	if err := c.connect(ctx, shared); err != nil {
+		return err
+	}
 	if err := c.chooseMethods(shared); err != nil {
 		return err
 	}

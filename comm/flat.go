@@ -80,6 +80,9 @@ func (t *team) place(c *Comm, seq uint64, all []placed) (uintptr, error) {
 			WithHint("deregister windows, or raise GCCL_LSA_STRIDE on all ranks")
 	}
 	for r, p := range all {
+		if c.remote(r) {
+			continue // its place stays empty
+		}
 		fd := c.arena.FD()
 		if q := c.peers[r]; q != nil {
 			fd = q.FD

@@ -58,21 +58,6 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-func TestHostIDOrder(t *testing.T) {
-	a, b := testEngine(t, "NCCL_HOSTID", "x"), testEngine(t, "NCCL_HOSTID", "y")
-	id, err := a.UniqueID()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cs := []*Comm{newComm(t, a), newComm(t, b)}
-	for r, err := range each(2, func(r int) error { return cs[r].Init(2, r, [][bootstrap.IDBytes]byte{id}, defaultConfig(t, a)) }) {
-		wantCode(t, rankName(r), err, xerr.InvalidUsage)
-		if !strings.Contains(err.Error(), "NCCL_HOSTID") || !strings.Contains(err.Error(), "no network path") {
-			t.Errorf("rank %d: %v", r, err)
-		}
-	}
-}
-
 func TestBadArguments(t *testing.T) {
 	e := testEngine(t)
 	id, _ := e.UniqueID()

@@ -30,7 +30,7 @@ type tuning struct {
 func (c *Comm) chooseMethods(crowded bool) error {
 	const op = "tuning"
 	eager := int64(c.eager)
-	if !crowded && !c.set.IsSet(param.GCCLEagerBytes) {
+	if !crowded && c.net == nil && !c.set.IsSet(param.GCCLEagerBytes) {
 		eager = min(eager, spinningEagerBytes)
 	}
 	c.tuned = tuning{}

@@ -6,9 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/device/host/clique"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
@@ -16,9 +17,6 @@ import (
 
 // proofDeadline bounds each step of the proof; all ranks are known to be alive when it begins.
 const proofDeadline = 30 * time.Second
-
-const noNetwork = "this version has no network path between ranks that cannot share memory: all ranks must run on one host, " +
-	"in the same network namespace and as the same user"
 
 // who names a rank for people.
 func (c *Comm) who(r int) string {
@@ -29,57 +27,118 @@ func (c *Comm) who(r int) string {
 	return fmt.Sprintf("rank %d of %d (host %s, pid %d)", r, c.nranks, m.Host, m.PID)
 }
 
-// orders obeys what the user said about sharing memory. Every rank computes the same verdict from the same table.
-func (c *Comm) orders() error {
-	const op = "communicator init"
-	if t := table(c.hellos, func(h *hello) string {
-		if h.HostID == "" {
-			return "unset"
-		}
-		return h.HostID
-	}); t != "" {
-		return xerr.New(xerr.InvalidUsage, op, "ranks cannot share memory because NCCL_HOSTID says that they are on different hosts: %s", t).
-			WithHint("%s; unset NCCL_HOSTID", noNetwork)
-	}
-	for r, h := range c.hellos {
-		if !h.NoShare {
-			continue
-		}
-		for q, p := range c.hellos {
-			if p.Nonce != h.Nonce {
-				return xerr.New(xerr.InvalidUsage, op, "rank %d and rank %d cannot share memory because NCCL_SHM_DISABLE is 1 on rank %d", min(r, q), max(r, q), r).
-					WithHint("%s; unset NCCL_SHM_DISABLE", noNetwork)
-			}
-		}
-	}
-	return nil
+// allowed says whether the user lets two ranks share memory. Every rank computes the same from the same table.
+func (c *Comm) allowed(a, b int) bool {
+	p, q := c.hellos[a], c.hellos[b]
+	return p.HostID == q.HostID && (p.Nonce == q.Nonce || !p.NoShare && !q.NoShare)
 }
 
-// meet maps the areas of all ranks and proves that stores arrive: every rank stores a pattern in every peer's area, and
-// looks for those of its peers in its own. Then all ranks learn what any of them has found.
+// meet finds this rank's clique: it maps the areas of all ranks that may share memory with it and proves that stores arrive. Every
+// rank stores a pattern in every area that it has mapped, and looks for those of its peers in its own. From what any
+// of them has found, all ranks compute the same cliques.
 func (c *Comm) meet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, proofDeadline)
 	defer cancel()
-	trouble := map[int]string{}
+	reached, trouble := make([]byte, c.nranks), map[int]string{}
 	for r := range c.nranks {
+		if !c.allowed(c.rank, r) {
+			continue
+		}
 		if err := c.reach(ctx, r); err != nil {
 			trouble[r] = err.Error()
-		} else if r != c.rank {
+			continue
+		}
+		reached[r] = 1
+		if r != c.rank {
 			c.ctl.WriteProof(r, c.pattern(c.rank, r))
 		}
 	}
-	if err := c.verdict(ctx, "clique map", trouble); err != nil {
+	all, err := c.findings(ctx, "clique map", reached)
+	if err != nil {
 		return err
+	}
+	for r := range c.nranks {
+		if r == c.rank || reached[r] == 0 {
+			continue
+		}
+		if all[r][c.rank] == 0 {
+			reached[r] = 0
+			trouble[r] = "it cannot reach this rank"
+		} else if got, want := c.ctl.TakeProof(r), c.pattern(r, c.rank); got != want {
+			reached[r] = 0
+			trouble[r] = fmt.Sprintf("its store did not arrive in the shared memory: %#x instead of %#x", got, want)
+		}
+	}
+	if all, err = c.findings(ctx, "clique proof", reached); err != nil {
+		return err
+	}
+	if of := cliques(all); slices.Max(of) > 0 {
+		c.cliques = plan.CliquesOf(of)
 	}
 	for r := range c.nranks {
 		if r == c.rank {
 			continue
 		}
-		if got, want := c.ctl.TakeProof(r), c.pattern(r, c.rank); got != want {
-			trouble[r] = fmt.Sprintf("its store did not arrive in the shared memory: %#x instead of %#x", got, want)
+		if c.remote(r) && c.peers[r] != nil {
+			c.peers[r].Release()
+			c.peers[r] = nil
+		}
+		if text := trouble[r]; text != "" {
+			c.log.Warn(xlog.SHM, "%s does not share memory with %s: %s", c.who(c.rank), c.who(r), text)
 		}
 	}
-	return c.verdict(ctx, "clique proof", trouble)
+	first := c.rank
+	for r := range c.nranks {
+		if !c.remote(r) {
+			first = min(first, r)
+		}
+	}
+	c.ctl.SetSleepers(first)
+	return nil
+}
+
+// remote says whether a rank is reached through the network.
+func (c *Comm) remote(r int) bool { return c.apart(c.rank, r) }
+
+// apart says whether two ranks are in different cliques.
+func (c *Comm) apart(a, b int) bool {
+	k, _ := c.cliques.Of(a)
+	l, _ := c.cliques.Of(b)
+	return k != l
+}
+
+// findings exchanges whom every rank reaches.
+func (c *Comm) findings(ctx context.Context, tag string, mine []byte) ([][]byte, error) {
+	all, err := c.group.AllGatherTag(ctx, tag, mine)
+	if err != nil {
+		return nil, err
+	}
+	for r, b := range all {
+		if len(b) != c.nranks {
+			return nil, xerr.New(xerr.Remote, "communicator init", "%s sent %d bytes instead of %d (%s)", c.who(r), len(b), c.nranks, tag).WithRank(r)
+		}
+	}
+	return all, nil
+}
+
+// cliques gives every rank the lowest rank of its clique: a rank joins the first clique all of whose members it reaches and who reach it.
+func cliques(reached [][]byte) []int {
+	of := make([]int, len(reached))
+	members := map[int][]int{}
+	for r := range reached {
+		of[r] = r
+		for first := 0; first < r && of[r] == r; first++ {
+			ok := len(members[first]) > 0
+			for _, m := range members[first] {
+				ok = ok && reached[r][m] != 0 && reached[m][r] != 0
+			}
+			if ok {
+				of[r] = first
+			}
+		}
+		members[of[r]] = append(members[of[r]], r)
+	}
+	return of
 }
 
 // reach maps the area of a rank into this process.
@@ -109,37 +168,4 @@ func (c *Comm) pattern(from, to int) uint64 {
 	m := hmac.New(sha256.New, c.secret)
 	_, _ = fmt.Fprintf(m, "proof %d %d", from, to)
 	return binary.BigEndian.Uint64(m.Sum(nil)) | 1
-}
-
-// verdict gathers what every rank could not reach. All ranks return the same.
-func (c *Comm) verdict(ctx context.Context, tag string, trouble map[int]string) error {
-	var mine []string
-	for r := range c.nranks {
-		if t, ok := trouble[r]; ok {
-			mine = append(mine, fmt.Sprintf("%s cannot reach %s: %s", c.who(c.rank), c.who(r), t))
-		}
-	}
-	text := strings.Join(mine, "; ")
-	if len(text) > maxHelloText {
-		text = text[:maxHelloText]
-	}
-	all, err := c.group.AllGatherTag(ctx, tag, []byte(text))
-	if err != nil {
-		return err
-	}
-	var said []string
-	for _, b := range all {
-		if len(b) > 0 {
-			said = append(said, string(b))
-		}
-	}
-	if len(said) == 0 {
-		return nil
-	}
-	c.log.Warn(xlog.SHM, "%s", strings.Join(said, "; "))
-	first := said[0]
-	if n := len(said) - 1; n > 0 {
-		first += fmt.Sprintf(" (and %d more ranks report such trouble)", n)
-	}
-	return xerr.New(xerr.System, "communicator init", "ranks cannot share memory: %s", first).WithHint("%s", noNetwork)
 }

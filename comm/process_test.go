@@ -342,21 +342,3 @@ func TestKilledDuringInit(t *testing.T) {
 		t.Errorf("rank 0: %s", got)
 	}
 }
-
-// The user's orders hold between processes.
-func TestOrdersBetweenProcesses(t *testing.T) {
-	for _, env := range []string{"NCCL_SHM_DISABLE=1", "NCCL_HOSTID=elsewhere"} {
-		e := testEngine(t)
-		id, err := e.UniqueID()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ps := []*rankProcess{startRank(t, 0, 2, id), startRank(t, 1, 2, id, env)}
-		name, _, _ := strings.Cut(env, "=")
-		for r, p := range ps {
-			if got := p.answer(); !strings.HasPrefix(got, "failed 5") || !strings.Contains(got, name) || !strings.Contains(got, "no network path") {
-				t.Errorf("rank %d: %s", r, got)
-			}
-		}
-	}
-}

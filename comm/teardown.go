@@ -143,10 +143,11 @@ func (c *Comm) teardown(idle bool, cause error) {
 		c.dropWindows()
 		c.leaveDevice()
 		for r := range c.peers {
-			if r != c.rank {
+			if r != c.rank && !c.remote(r) {
 				c.ctl.MarkLeft(r)
 			}
 		}
+		c.disconnect()
 		c.unmapPeers()
 		c.leaveArea()
 		c.ctl.Release()
@@ -198,7 +199,7 @@ func (c *Comm) leaveArea() {
 	p := &pending{arena: c.arena, area: c.area, signals: c.ctl.SignalsOffset()}
 	c.mu.Lock()
 	for r := range c.peers {
-		if r != c.rank && !c.dead[r] {
+		if r != c.rank && !c.dead[r] && !c.remote(r) {
 			p.waiting = append(p.waiting, r)
 		}
 	}

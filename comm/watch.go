@@ -90,6 +90,7 @@ func (c *Comm) ownFailure() error {
 // look returns the collective that is in flight. If it was at the last look too, it asks who has left.
 func (c *Comm) look(before uint64) uint64 {
 	c.tell()
+	c.lostConnections()
 	seq, on := c.ctl.InFlight()
 	if !on || c.ctl.State() != control.Ready {
 		return 0

@@ -3,6 +3,7 @@ package comm
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/control"
@@ -61,7 +62,11 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 		w.SetPeer(r, p.offset, p.size)
 	}
 	rec := &window{al: al, seq: seq}
-	if err := c.placeWindow(w, rec, buff, all); err != nil {
+	err = c.placeWindow(w, rec, buff, all)
+	if err == nil {
+		err = c.shareWindow(rec, buff, size)
+	}
+	if err != nil {
 		w.Free()
 		_ = arena.Existing().Unpin(al)
 		return none, err
@@ -154,7 +159,9 @@ func (c *Comm) exchangeWindow(seq, off, size uint64, err error) ([]placed, error
 			return nil, xerr.New(code, "window", "%s cannot register its part: %s", c.who(r), rd.text())
 		}
 		limit := c.arena.Size()
-		if p := c.peers[r]; p != nil {
+		if c.remote(r) {
+			limit = math.MaxUint64
+		} else if p := c.peers[r]; p != nil {
 			limit = p.Size
 		}
 		if p := all[r]; rd.bad || p.offset%windowAlign != 0 || p.size == 0 || p.offset > limit || p.size > limit-p.offset {
@@ -227,6 +234,9 @@ func (c *Comm) DeregisterWindow(w control.Window) error {
 }
 
 func (c *Comm) releaseWindow(w control.Window, rec *window) {
+	if c.net != nil {
+		c.net.DropWindow(uint32(rec.seq))
+	}
 	if rec.team != nil {
 		rec.team.remove(rec.seq)
 		c.e.leaveTeam(rec.team)

@@ -22,7 +22,8 @@ type Source func(rank int) (*Plan, error)
 //   - every read is ordered after the write it needs, every write after the reads and writes before it, by
 //     signals and waits alone (vector clocks), so that it holds in every order;
 //   - when a rank has finished, its peers have finished with its user buffers;
-//   - what a rank loads, stores and reads steps of is in its clique: others are reached by edges alone.
+//   - what a rank loads, stores and reads steps of is in its clique: others are reached by edges alone, or by an eager
+//     plan, whose slots travel with the records that are its only step.
 //
 // Ranks may be in different operations, so scratch must also be safe between operations: the executor sees to
 // that. A slot is filled only after the receiver's record of this operation was seen.

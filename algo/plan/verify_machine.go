@@ -205,12 +205,12 @@ func (m *machine) waitStep(a *actor, op *Op, i int) (bool, error) {
 		if q < 0 || q >= m.n || q == a.p.Rank {
 			return false, fmt.Errorf("waits for rank %d", q)
 		}
-		if !m.cfg.Cliques.Same(q, a.p.Rank) {
+		if !a.p.Eager() && !m.cfg.Cliques.Same(q, a.p.Rank) {
 			return false, fmt.Errorf("waits for a step of rank %d, which is outside its clique", q)
 		}
 		return m.acquireStep(a, q, step), nil
 	}
-	if m.cfg.Cliques.Count() > 1 {
+	if !a.p.Eager() && m.cfg.Cliques.Count() > 1 {
 		return false, fmt.Errorf("waits for a step of all ranks, some of which are outside its clique")
 	}
 	for q := range m.n {

@@ -132,7 +132,7 @@ func (m *machine) inside(a *actor, at place) error {
 	if at.chunk < 0 || at.chunk >= parts {
 		return fmt.Errorf("%s is not in 0 … %d", at, parts-1)
 	}
-	if !m.cfg.Cliques.Same(at.rank, a.p.Rank) {
+	if at.space != Eager && !m.cfg.Cliques.Same(at.rank, a.p.Rank) {
 		return fmt.Errorf("touches %s, which is outside its clique: only edges lead there", at)
 	}
 	if at.rank != a.p.Rank && (at.space == Send || at.space == Recv) {

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "port.h"
 #include "shared.h"
 
 /* NCCL's guard word: programs and tools never look at it, but it makes a stray pointer evident in a debugger. */
@@ -27,10 +28,11 @@ enum gccl_comm_state {
 
 /* A peer as this process reaches it. */
 typedef struct {
-  char *area;           /* its gccl_area, mapped here */
-  char *arena;          /* base of its process's arena, mapped here; GCCL_BUF_ARENA offsets count from it */
+  char *area;           /* its gccl_area, mapped here, or this process's mirror of it */
+  char *arena;          /* base of its process's arena, mapped here; GCCL_BUF_ARENA offsets count from it. NULL if remote */
   uint8_t same_process; /* GCCL_BUF_LOCAL addresses are valid here */
-  uint8_t pad[7];
+  uint8_t remote;       /* reached through the port: area is a mirror */
+  uint8_t pad[6];
 } gccl_peer;
 
 /* A registered window: a range of this process's arena, known to all ranks of the communicator. */
@@ -42,6 +44,7 @@ typedef struct gccl_window {
   uint64_t arena_offset; /* of user */
   int32_t flags, id;
   uint64_t *peer_offset; /* nranks: arena offset of the window at each rank; on CUDA its address in this process */
+  uint32_t number, pad;  /* of this registration, the same at all ranks */
   uint64_t *peer_size;   /* nranks */
   char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride; NULL on CUDA */
   uint64_t stride;
@@ -110,7 +113,8 @@ struct ncclComm {
   gccl_geometry geo;
   gccl_peer *peers;            /* nranks */
   gccl_peer self;              /* this rank */
-  _Atomic(uint32_t) *sleepers; /* in rank 0's area; NULL with one rank */
+  gccl_port *port;             /* NULL: all ranks are in this rank's clique */
+  _Atomic(uint32_t) *sleepers; /* in the area of the first rank of this rank's clique; NULL with one rank */
   char *arena;                 /* of this process */
   uint64_t arena_size;         /* reserved range: [arena, arena + arena_size) may be in windows */
   uint32_t spin_ns, yield_ns;  /* wait policy: spin, then yield, then sleep */
@@ -129,6 +133,7 @@ struct ncclComm {
   uint64_t staged_seq;                     /* last operation in which this rank's stage or out was used; same owner */
   uint64_t *p2p_sent, *p2p_received;       /* nranks each: last message number to and from peer; same owner */
   uint64_t *signals_sent, *signals_waited; /* nranks each: one-sided signals; same owner */
+  uint64_t *puts_tracked;                  /* nranks: one-sided puts to remote ranks; same owner */
 
   _Atomic(gccl_window *) windows[64]; /* NULL = free slot */
   gccl_user_op user_ops[256];

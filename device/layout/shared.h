@@ -85,7 +85,7 @@ typedef struct {
   uint32_t asleep;   /* owner sets 1 before it sleeps on this futex; whoever wakes it stores 0 */
   int32_t asleep_on; /* rank waited for, -1 any */
   unsigned char pad2[56];
-  uint32_t sleepers; /* in rank 0's area only: how many ranks may be asleep (atomic) */
+  uint32_t sleepers; /* in the area of a clique's first rank only: how many of the clique may be asleep (atomic) */
   unsigned char pad3[60];
 } gccl_area;
 

@@ -21,6 +21,11 @@ const (
 	GCCLTuneFile
 	GCCLPlanFile
 	GCCLCudaLibrary
+	GCCLGin
+	GCCLGinHot
+	GCCLGinSpin
+	GCCLGinNap
+	GCCLGinCPU
 
 	// Logs and files.
 	NCCLDebug

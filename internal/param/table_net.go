@@ -2,8 +2,8 @@ package param
 
 // The network and its plugins.
 var netDefs = []Def{
-	{ID: NCCLNet, Name: "NCCL_NET", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Name of the network module: IB, Socket or a plugin's own."},
+	{ID: NCCLNet, Name: "NCCL_NET", Type: TypeString, Default: "", Subsys: "net", Agree: true,
+		Text: "Name of the network to use between ranks that do not share memory, as IB or Socket; case does not matter. Unset: the best that works."},
 	{ID: NCCLNetPlugin, Name: "NCCL_NET_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
 		Text: "Network plugin to load; none for no plugin."},
 	{ID: NCCLTunerPlugin, Name: "NCCL_TUNER_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,

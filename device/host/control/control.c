@@ -20,7 +20,7 @@ ncclComm_s *gccl_ctl_new(void) {
 }
 
 /* One block for the counters that the serving caller owns. */
-enum { COUNTERS = 4 };
+enum { COUNTERS = 5 };
 
 int gccl_ctl_arrays(ncclComm_s *c, int32_t nranks) {
   size_t n = (size_t)nranks;
@@ -36,6 +36,7 @@ int gccl_ctl_arrays(ncclComm_s *c, int32_t nranks) {
   c->p2p_received = w + n;
   c->signals_sent = w + 2 * n;
   c->signals_waited = w + 3 * n;
+  c->puts_tracked = w + 4 * n;
   return 1;
 }
 
@@ -68,9 +69,17 @@ void gccl_ctl_peer(ncclComm_s *c, int32_t rank, uintptr_t area, uintptr_t arena,
   p->area = (char *)area;
   p->arena = (char *)arena;
   p->same_process = (uint8_t)(same != 0);
+  p->remote = 0;
   if (rank == c->rank) c->self = *p;
-  if (rank == 0) c->sleepers = area ? (_Atomic(uint32_t) *)&((gccl_area *)area)->sleepers : NULL;
 }
+
+void gccl_ctl_remote(ncclComm_s *c, int32_t rank, uintptr_t mirror) {
+  c->peers[rank] = (gccl_peer){.area = (char *)mirror, .remote = 1};
+}
+
+void gccl_ctl_sleepers(ncclComm_s *c, int32_t rank) { c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)c->peers[rank].area)->sleepers; }
+
+void gccl_ctl_port(ncclComm_s *c, gccl_port *p) { c->port = p; }
 
 void gccl_ctl_self(ncclComm_s *c, uintptr_t area, uintptr_t arena, uint64_t arena_size) {
   c->self.area = (char *)area;
@@ -131,8 +140,9 @@ void gccl_ctl_release(ncclComm_s *c) {
   }
   free(c->p2p_sent); /* start of the block of counters */
   free(c->peers);
-  c->p2p_sent = c->p2p_received = c->signals_sent = c->signals_waited = NULL;
+  c->p2p_sent = c->p2p_received = c->signals_sent = c->signals_waited = c->puts_tracked = NULL;
   c->peers = NULL;
+  c->port = NULL;
   c->sleepers = NULL;
   memset(&c->self, 0, sizeof c->self);
   c->arena = NULL;

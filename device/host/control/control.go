@@ -127,6 +127,23 @@ func (c Comm) SetPeer(rank int, area, arena uintptr, sameProcess bool) {
 	C.gccl_ctl_peer(c.p, C.int32_t(rank), C.uintptr_t(area), C.uintptr_t(arena), same)
 }
 
+// SetRemote says that a rank is reached through the port; mirror is this process's image of its area.
+func (c Comm) SetRemote(rank int, mirror uintptr) {
+	C.gccl_ctl_remote(c.p, C.int32_t(rank), C.uintptr_t(mirror))
+}
+
+// SetSleepers says in which rank's area the ranks of this clique count their sleepers. Preconditions: its area is mapped.
+func (c Comm) SetSleepers(rank int) { C.gccl_ctl_sleepers(c.p, C.int32_t(rank)) }
+
+// SetPort stores the port (gccl_port); nil for none. Preconditions: no operation is in flight.
+func (c Comm) SetPort(p unsafe.Pointer) { C.gccl_ctl_port(c.p, (*C.gccl_port)(p)) }
+
+// Area is where this rank's area is.
+func (c Comm) Area() uintptr { return uintptr(unsafe.Pointer(c.p.self.area)) }
+
+// AreaBytes is the size of a rank's area. Preconditions: SetGeometry.
+func (c Comm) AreaBytes() uint64 { return uint64(c.p.geo.size) }
+
 // CheckArea says whether the area of a rank looks like one of this communicator.
 func (c Comm) CheckArea(rank int) error {
 	var magic, version C.uint32_t

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exec.h"
+#include "remote.h"
 
 enum { PH_GUARD, PH_EDGES, PH_RUN };
 _Static_assert(GCCL_SMALL_BYTES == sizeof(((gccl_record *)0)->u.data), "the small path and the inline payload of a record");
@@ -35,6 +36,7 @@ static uint64_t last_level_cache(void) {
 typedef struct {
   gccl_reduce_src *src;
   gccl_reduce_dst *dst;
+  uint64_t filled[2 * GCCL_MAX_EDGES]; /* bytes in the slot of an out-edge that has not been signalled */
   uint32_t sent[2 * GCCL_MAX_EDGES], waited[2 * GCCL_MAX_EDGES], consumed[2 * GCCL_MAX_EDGES]; /* by edge of the plan */
 } scratch;
 
@@ -97,7 +99,13 @@ int gccl_coll_begin(gccl_op *x) {
   }
   x->seq = c->seq + 1;
   __atomic_store_n(&c->seq, x->seq, __ATOMIC_RELAXED); /* the core looks at it from other threads */
-  if (p->eager && x->coll == GCCL_ALL_REDUCE && x->cls == 0) atomic_store_explicit(&c->small, p, memory_order_release);
+  if (gccl_has_remote(c)) {
+    if (!p->eager && !p->nedges) {
+      gccl_comm_latch(c, GCCL_RC_INTERNAL, "rank %d: method %s loads and stores memory of ranks on other hosts", c->rank, p->method);
+      return GCCL_RC_INTERNAL;
+    }
+  } else if (p->eager && x->coll == GCCL_ALL_REDUCE && x->cls == 0)
+    atomic_store_explicit(&c->small, p, memory_order_release);
   x->esize = (uint32_t)gccl_dtype_size(x->dtype);
   x->asize = (uint32_t)gccl_acc_size(x->dtype);
   x->hash = gccl_call_hash(x);
@@ -151,6 +159,7 @@ int gccl_coll_begin(gccl_op *x) {
     x->rounds = x->part ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
     if (!countable(x)) return GCCL_RC_ARGUMENT;
     scratch *s = c->exec;
+    memset(s->filled, 0, sizeof s->filled);
     memset(s->sent, 0, sizeof s->sent);
     memset(s->waited, 0, sizeof s->waited);
     memset(s->consumed, 0, sizeof s->consumed);
@@ -311,6 +320,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
       default:
         d->ptr = slot_of(x, r->edge, 1);
         d->stream = 0;
+        s->filled[r->edge] = n * (r->partial ? x->asize : x->esize);
         break;
       }
       ndst++;
@@ -341,6 +351,7 @@ static void publish(gccl_op *x) {
   x->published = 1;
   gccl_sample(x);
   gccl_wake(c);
+  if (gccl_has_remote(c)) gccl_remote_record(x);
 }
 
 int gccl_call_mismatch(const gccl_op *x, int q) {
@@ -416,6 +427,22 @@ static int wait_edge(gccl_op *x, const gccl_lop *op) {
   return gccl_load(&w->credit) >= (x->seq << GCCL_STEP_BITS | (sent + 1 - e->slots)) ? GCCL_DONE : GCCL_BLOCKED;
 }
 
+/* The far end of an edge is on another host: the slot goes there with the count of data, or the count of credits. */
+static void signal_remote(gccl_op *x, const gccl_edge *e, unsigned edge, int data, uint64_t value) {
+  struct ncclComm *c = x->comm;
+  scratch *s = c->exec;
+  uint64_t word = c->geo.edges + e->index * sizeof(gccl_edge_words);
+  if (data) {
+    const char *slot = slot_of(x, edge, 1);
+    gccl_remote_put(c, e->peer, GCCL_AT_AREA, 0, (uint64_t)(slot - c->peers[e->peer].area), slot, s->filled[edge], GCCL_AT_AREA,
+                    word + offsetof(gccl_edge_words, data), value, 0);
+    s->filled[edge] = 0;
+  } else {
+    gccl_remote_raise(c, e->peer, GCCL_AT_MIRROR, word + offsetof(gccl_edge_words, credit), value);
+  }
+  gccl_port_help(c);
+}
+
 static void signal_op(gccl_op *x, const gccl_lop *op) {
   struct ncclComm *c = x->comm;
   if (op->sync == GCCL_SYNC_STEP) {
@@ -430,11 +457,12 @@ static void signal_op(gccl_op *x, const gccl_lop *op) {
   scratch *s = c->exec;
   const gccl_edge *e = gccl_lowered_edges(x->plan) + op->edge;
   gccl_edge_words *w = words_of(x, e);
-  if (op->sync == GCCL_SYNC_DATA)
-    gccl_store(&w->data, x->seq << GCCL_STEP_BITS | ++s->sent[op->edge]);
-  else
-    gccl_store(&w->credit, x->seq << GCCL_STEP_BITS | ++s->consumed[op->edge]);
+  int data = op->sync == GCCL_SYNC_DATA;
+  uint64_t value = x->seq << GCCL_STEP_BITS | ((data ? s->sent : s->consumed)[op->edge] + 1);
+  gccl_store(data ? &w->data : &w->credit, value);
   gccl_wake(c);
+  if (gccl_is_remote(c, e->peer)) signal_remote(x, e, op->edge, data, value);
+  (data ? s->sent : s->consumed)[op->edge]++;
 }
 
 /* All peers must have finished operation `need` before this rank reuses its record slot or its scratch. */
@@ -457,6 +485,8 @@ static int guard(gccl_op *x) {
   return GCCL_DONE;
 }
 
+/* Slots need no guard at the next operation: what was put into them has been taken when this one ends, and nobody fills
+ * them again before it has seen this rank's next record. */
 static int edges_ready(gccl_op *x) {
   const gccl_edge *e = gccl_lowered_edges(x->plan);
   for (; x->at < (int)x->plan->nedges; x->at++) {
@@ -465,7 +495,6 @@ static int edges_ready(gccl_op *x) {
     if (r != GCCL_DONE) return r;
   }
   x->at = 0;
-  x->comm->staged_seq = x->seq;
   return GCCL_DONE;
 }
 
@@ -531,5 +560,6 @@ int gccl_coll_step(gccl_op *x) {
   }
   gccl_store(&((gccl_area *)c->self.area)->progress, (x->seq + 1) << GCCL_STEP_BITS);
   gccl_wake(c);
+  if (gccl_has_remote(c)) gccl_remote_done(c, x->seq);
   return GCCL_DONE;
 }

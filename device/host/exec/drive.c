@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "exec.h"
+#include "remote.h"
 
 /* With the load in aborted() and the core's store of abort before gccl_order_quiesce, all sequentially consistent: a call either
  * is waited for by the quiesce that follows an abort, or sees the abort before it touches anything that is then freed. */
@@ -75,6 +76,7 @@ int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
       op->moved = 0;
       gccl_idle_reset(&idle);
     }
+    if (gccl_port_help(c)) continue;
     one o = {op, GCCL_BLOCKED};
     gccl_idle_wait(&idle, op, op->blocked_on, recheck_one, &o, UINT64_MAX);
     if (o.rc != GCCL_BLOCKED) { /* it ended in the recheck */
@@ -135,7 +137,10 @@ static int turn(gccl_batch *b, int *moved) {
     b->left--;
     if (op->kind == GCCL_DO_COLL) b->coll = -1;
   }
-  if (b->left > 0) return GCCL_BLOCKED;
+  if (b->left > 0) {
+    *moved |= gccl_port_help(c);
+    return GCCL_BLOCKED;
+  }
   b->rc = 0;
   b->left = -1;
   pass_on(c, b->ticket);

@@ -26,12 +26,14 @@ typedef struct gccl_op {
   uint8_t kind, coll, dtype, red, cls;
   uint8_t device_scalar; /* scale is read from *scalar when the operation starts */
   uint8_t signal;        /* PUT: raise the peer's signal word behind the data */
+  uint32_t window;       /* PUT to a remote rank: number of the window, whose offset is in window_offset */
   int32_t root;          /* collectives; peer of messages and one-sided operations */
   const void *send;
   void *recv;
   uint64_t count;    /* elements; WAIT_SIGNAL: signals to consume */
   gccl_scalar scale; /* GCCL_RED_USER: this rank's factor */
   const void *scalar;
+  uint64_t window_offset;
   const gccl_lowered *plan; /* collectives */
   uint64_t entered_ns;      /* when the call was entered, if this call is a sample for the statistics; else 0 */
 

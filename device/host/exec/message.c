@@ -5,10 +5,14 @@
  * neither can, pieces pass through the sender's scratch. A sender takes its scratch only when the receiver
  * has posted, so that a message nobody waits for never holds it (messages of a group may complete in any order).
  * The message number of the pair is in every word: a stale word is never mistaken for a new one.
+ *
+ * To a rank on another host pieces pass through two halves that belong to the pair: they are put into the receiver's mirror of the
+ * sender. The scratch of the sender's own area is not needed then.
  */
 #include <string.h>
 
 #include "exec.h"
+#include "remote.h"
 
 enum { MS_POST, MS_MATCH, MS_MOVE, MS_DRAIN };
 enum { POST_INLINE = 24 };
@@ -25,6 +29,40 @@ static char *half_of(const struct ncclComm *c, int sender, uint64_t piece) {
   return c->peers[sender].area + c->geo.p2p + (piece & 1) * (c->geo.p2p_bytes / 2);
 }
 
+/* Where a sender builds a piece for a remote rank: in a part of the mirror where nothing arrives. */
+static char *outgoing(const struct ncclComm *c, int receiver, uint64_t piece) {
+  return c->peers[receiver].area + c->geo.out + (piece & 1) * (c->geo.p2p_bytes / 2);
+}
+
+/* Stores a word of a mailbox of this rank that the other end reads: seq of a post, with all of it, or done. */
+static void tell_post(struct ncclComm *c, int peer, int which, gccl_post *p, uint64_t seq) {
+  gccl_store(&p->seq, seq); /* acquired in send_step, recv_step */
+  gccl_wake(c);
+  if (!gccl_is_remote(c, peer)) return;
+  gccl_remote_post(c, peer, which, p);
+  gccl_port_help(c);
+}
+
+static void tell_done(struct ncclComm *c, int peer, gccl_post *p, uint64_t done) {
+  gccl_store(&p->done, done);
+  gccl_wake(c);
+  if (!gccl_is_remote(c, peer)) return;
+  gccl_remote_raise(c, peer, GCCL_AT_MIRROR, (uint64_t)((char *)&p->done - c->self.area), done);
+  gccl_port_help(c);
+}
+
+/* The same with a piece that has been stored in the pair's half. */
+static void tell_piece(struct ncclComm *c, int peer, gccl_post *p, uint64_t done, const char *half, uint64_t bytes) {
+  if (!gccl_is_remote(c, peer)) {
+    tell_done(c, peer, p, done);
+    return;
+  }
+  gccl_store(&p->done, done);
+  uint64_t off = (uint64_t)(half - c->peers[peer].area) - c->geo.out + c->geo.p2p;
+  gccl_remote_put(c, peer, GCCL_AT_MIRROR, 0, off, half, bytes, GCCL_AT_MIRROR, (uint64_t)((char *)&p->done - c->self.area), done, 0);
+  gccl_port_help(c);
+}
+
 static int reachable(uint8_t kind) { return kind == GCCL_BUF_ARENA || kind == GCCL_BUF_LOCAL; }
 
 static char *address(const struct ncclComm *c, int q, const gccl_post *p) {
@@ -33,6 +71,7 @@ static char *address(const struct ncclComm *c, int q, const gccl_post *p) {
 
 /* Unlike a collective's record, a post has one reader: memory of this process is reachable for a peer thread. */
 static uint8_t reach_pair(const struct ncclComm *c, int peer, const void *p, uint64_t bytes, uint64_t *addr) {
+  if (gccl_is_remote(c, peer)) return GCCL_BUF_STAGED;
   uint8_t kind = gccl_reach(c, p, bytes, addr);
   if (kind == GCCL_BUF_STAGED && c->peers[peer].same_process) return GCCL_BUF_LOCAL;
   return kind;
@@ -69,8 +108,7 @@ static int send_step(gccl_op *x) {
       s->kind = GCCL_BUF_INLINE;
       memcpy(s->pad, x->send, bytes);
     }
-    gccl_store(&s->seq, k); /* acquired in recv_step */
-    gccl_wake(c);
+    tell_post(c, to, 0, s, k);
     if (s->kind == GCCL_BUF_INLINE) return GCCL_DONE;
     x->phase = reachable(s->kind) ? MS_DRAIN : MS_MATCH;
     x->moved = 1;
@@ -80,13 +118,14 @@ static int send_step(gccl_op *x) {
     if (r->bytes != bytes || r->hash != x->dtype) return disagree(x, me, to, s, r);
     if (reachable(r->kind)) {
       gccl_copy(c->simd, address(c, to, r), x->send, bytes, 0);
-      gccl_store(&s->done, end);
-      gccl_wake(c);
+      tell_done(c, to, s, end);
       x->phase = MS_DRAIN;
       return gccl_message_step(x);
     }
-    if (c->p2p_owner) return GCCL_BLOCKED; /* another message of this rank has the scratch; its receiver is there */
-    c->p2p_owner = (uint64_t)to + 1;
+    if (!gccl_is_remote(c, to)) {
+      if (c->p2p_owner) return GCCL_BLOCKED; /* another message of this rank has the scratch; its receiver is there */
+      c->p2p_owner = (uint64_t)to + 1;
+    }
     x->phase = MS_MOVE;
     x->done = 0;
     x->moved = 1;
@@ -96,10 +135,10 @@ static int send_step(gccl_op *x) {
     while (x->done < n) {
       if (x->done >= 2 && gccl_load(&r->done) < (k << GCCL_STEP_BITS | (x->done - 1))) return GCCL_BLOCKED;
       uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
-      gccl_copy(c->simd, half_of(c, me, x->done), (const char *)x->send + off, len, 0);
+      char *half = gccl_is_remote(c, to) ? outgoing(c, to, x->done) : half_of(c, me, x->done);
+      gccl_copy(c->simd, half, (const char *)x->send + off, len, 0);
       x->done++;
-      gccl_store(&s->done, k << GCCL_STEP_BITS | x->done);
-      gccl_wake(c);
+      tell_piece(c, to, s, k << GCCL_STEP_BITS | x->done, half, len);
       x->moved = 1;
     }
     x->phase = MS_DRAIN;
@@ -122,8 +161,7 @@ static int recv_step(gccl_op *x) {
   case MS_POST:
     if (k > 1 && gccl_load(&r->done) < k << GCCL_STEP_BITS) return GCCL_BLOCKED; /* this rank's last message of the pair is not done */
     fill(x, r, bytes, x->recv);
-    gccl_store(&r->seq, k); /* acquired in send_step */
-    gccl_wake(c);
+    tell_post(c, from, 1, r, k);
     x->phase = MS_MATCH;
     x->done = 0;
     x->moved = 1;
@@ -140,8 +178,7 @@ static int recv_step(gccl_op *x) {
       x->moved = 1;
       return gccl_message_step(x);
     }
-    gccl_store(&r->done, end);
-    gccl_wake(c);
+    tell_done(c, from, r, end);
     return GCCL_DONE;
   default:
     if (reachable(r->kind)) { /* the sender writes into this rank's buffer */
@@ -153,15 +190,11 @@ static int recv_step(gccl_op *x) {
         uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
         gccl_copy(c->simd, (char *)x->recv + off, half_of(c, from, x->done), len, 0);
         x->done++;
-        if (x->done < n) {
-          gccl_store(&r->done, k << GCCL_STEP_BITS | x->done);
-          gccl_wake(c);
-        }
+        if (x->done < n) tell_done(c, from, r, k << GCCL_STEP_BITS | x->done);
         x->moved = 1;
       }
     }
-    gccl_store(&r->done, end);
-    gccl_wake(c);
+    tell_done(c, from, r, end);
     return GCCL_DONE;
   }
 }

@@ -11,7 +11,7 @@ enum { MAX_OPS = 64, MAX_LOOSE = 4096 };
 struct gccl_world {
   int n;
   struct ncclComm *comm; /* n */
-  gccl_peer *peers;
+  gccl_peer *peers; /* n × n: as each rank sees them */
   char *areas, *arena;
   uint64_t areas_bytes, arena_bytes, used;
   uint64_t *words;
@@ -34,8 +34,8 @@ gccl_world *gccl_world_new(int n, uint64_t eager, uint64_t stage, uint64_t arena
   size_t m = (size_t)n;
   w->n = n;
   w->comm = calloc(m, sizeof *w->comm);
-  w->peers = calloc(m, sizeof *w->peers);
-  w->words = calloc(m * m * 4, sizeof *w->words);
+  w->peers = calloc(m * m, sizeof *w->peers);
+  w->words = calloc(m * m * 5, sizeof *w->words);
   w->ops = calloc(m * MAX_OPS, sizeof *w->ops);
   w->nops = calloc(m, sizeof *w->nops);
   w->areas_bytes = g.size * m;
@@ -47,7 +47,7 @@ gccl_world *gccl_world_new(int n, uint64_t eager, uint64_t stage, uint64_t arena
     gccl_world_free(w);
     return NULL;
   }
-  for (int q = 0; q < n; q++) w->peers[q] = (gccl_peer){.area = w->areas + g.size * (uint64_t)q, .arena = w->arena};
+  for (int q = 0; q < n * n; q++) w->peers[q] = (gccl_peer){.area = w->areas + g.size * (uint64_t)(q % n), .arena = w->arena};
   for (int q = 0; q < n; q++) {
     struct ncclComm *c = &w->comm[q];
     gccl_area *a = (gccl_area *)w->peers[q].area;
@@ -61,18 +61,19 @@ gccl_world *gccl_world_new(int n, uint64_t eager, uint64_t stage, uint64_t arena
     c->nranks = n;
     c->blocking = c->check = 1;
     c->geo = g;
-    c->peers = w->peers;
+    c->peers = w->peers + m * (size_t)q;
     c->self = w->peers[q];
     c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)w->peers[0].area)->sleepers;
     c->arena = w->arena;
     c->arena_size = arena_bytes;
     c->yield_ns = 1000000;
     c->simd = isa;
-    uint64_t *words = w->words + m * 4 * (size_t)q;
+    uint64_t *words = w->words + m * 5 * (size_t)q;
     c->p2p_sent = words;
     c->p2p_received = words + m;
     c->signals_sent = words + 2 * m;
     c->signals_waited = words + 3 * m;
+    c->puts_tracked = words + 4 * m;
   }
   return w;
 }

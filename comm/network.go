@@ -1,0 +1,147 @@
+package comm
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/net/gin"
+	"github.com/gccl/gccl/net/loop"
+	"github.com/gccl/gccl/net/shm"
+	"github.com/gccl/gccl/net/transport"
+)
+
+// Of the network.
+const (
+	portDepth  = 1024                   // commands of the executor that wait; a guess
+	leaveWait  = time.Second            // to tell the peers that this rank leaves
+	faultDelay = 300 * time.Millisecond // how long the bootstrap has to say why a connection has ended: it knows the rank's fate
+)
+
+// connect reaches the ranks outside this rank's clique through the network. crowded says that ranks share CPUs.
+func (c *Comm) connect(ctx context.Context, crowded bool) error {
+	if c.cliques == nil {
+		return nil
+	}
+	candidates, err := c.candidates()
+	if err != nil {
+		return err
+	}
+	g, err := gin.Establish(ctx, gin.Need{
+		Rank: c.rank, NRanks: c.nranks, Comm: c.ctl,
+		Area:   c.arena.Base() + uintptr(c.area.Offset),
+		Remote: c.apart, Candidates: candidates, Secret: c.netSecret(),
+		Gather: c.group.AllGatherTag, Who: c.who,
+		Say: func(line string) {
+			if c.rank == 0 {
+				c.log.Info(xlog.Net, "%s", line)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	c.net = g
+	if err := g.Start(c.ginThread(crowded)); err != nil {
+		return err
+	}
+	return g.Attach(c.ctl, portDepth)
+}
+
+// ginThread: where ranks share CPUs the thread naps at once, because whoever waits for the network helps to serve it.
+func (c *Comm) ginThread(crowded bool) gin.Thread {
+	us := func(id param.ID, auto int64) time.Duration {
+		return time.Duration(c.set.IntOr(id, auto)) * time.Microsecond
+	}
+	t := gin.Thread{Spin: us(param.GCCLGinSpin, 1000), Nap: us(param.GCCLGinNap, 200), CPU: int(c.set.Int(param.GCCLGinCPU))}
+	switch {
+	case c.set.Bool(param.GCCLGinHot):
+		t.Spin = -1
+	case crowded && c.set.IsAuto(param.GCCLGinSpin):
+		t.Spin = 0
+	}
+	return t
+}
+
+// candidates lists the transports that the settings allow, best first.
+func (c *Comm) candidates() ([]gin.Candidate, error) {
+	// Memory between hosts is no memory, whatever the two ranks could do: unless NCCL_NET asks for shm.
+	all := []gin.Candidate{
+		{Transport: loop.Transport{}, Between: func(a, b int) bool { return c.hellos[a].Nonce == c.hellos[b].Nonce }},
+		{Transport: shm.Transport{}, Between: c.allowed},
+	}
+	want := c.set.Str(param.NCCLNet)
+	if want == "" {
+		return all, nil
+	}
+	var names []string
+	for _, k := range all {
+		if strings.EqualFold(k.Transport.Name(), want) {
+			if want = k.Transport.Name(); want != "loop" { // which leads to no other process, whoever asks for it
+				k.Between = nil
+			}
+			return []gin.Candidate{k}, nil
+		}
+		names = append(names, k.Transport.Name())
+	}
+	return nil, xerr.New(xerr.InvalidUsage, "communicator init", "%s names no network that there is", c.set.Describe(param.NCCLNet)).
+		WithHint("unset NCCL_NET, or name one of %s", strings.Join(names, ", "))
+}
+
+// netSecret authenticates the connections of this communicator.
+func (c *Comm) netSecret() transport.Secret {
+	m := hmac.New(sha256.New, c.secret)
+	m.Write([]byte("gccl network secret"))
+	return transport.Secret(m.Sum(nil))
+}
+
+// disconnect tells the remote ranks that this one leaves, and ends the network. Preconditions: nothing is in flight.
+func (c *Comm) disconnect() {
+	if c.net == nil {
+		return
+	}
+	c.net.Leave(leaveWait)
+	c.net.Close() // takes the port with it
+	c.net = nil
+}
+
+// lostConnections latches connections that have failed while their rank is said to live.
+func (c *Comm) lostConnections() {
+	if c.net == nil {
+		return
+	}
+	for _, f := range c.net.Faults(faultDelay) {
+		c.peerFailed(f.Rank, xerr.New(xerr.Remote, "network", "cannot be reached any more: %s", f.Text))
+	}
+}
+
+// shareWindow makes a window known to the network. All ranks succeed or none.
+func (c *Comm) shareWindow(rec *window, buff uintptr, size uint64) error {
+	if c.net == nil {
+		return nil
+	}
+	number := uint32(rec.seq)
+	blobs, err := c.net.AddWindow(number, buff, size)
+	parts, gerr := c.group.AllGatherTag(c.ctx, fmt.Sprintf("window net %d", rec.seq), gin.PackWindow(blobs, err))
+	if err == nil {
+		err = gerr
+	}
+	for r := 0; err == nil && r < len(parts); r++ {
+		var list [][]byte
+		if list, err = gin.UnpackWindow(parts[r]); err != nil {
+			err = xerr.Wrap(xerr.System, "window", err, "%s", c.who(r))
+		} else if c.remote(r) {
+			err = c.net.ImportWindow(number, r, list)
+		}
+	}
+	if err != nil {
+		c.net.DropWindow(number)
+	}
+	return err
+}

@@ -1,0 +1,223 @@
+/* The backend `proxy`: rings of descriptors, one for each context and peer.
+ *
+ * A producer claims an index (pis), waits until the ring has room (cis), and stores the words of its descriptor in any order.
+ * The consumer takes descriptors in the order of indices, clears the words, and stores cis when they have completed. Many
+ * producers may share a ring.
+ */
+#include <stdlib.h>
+
+#include "gin.h"
+
+enum { BATCH = 64 }; /* descriptors of a ring taken in one turn, with one completion */
+
+static char *ring_of(const gin_context *x, int32_t peer) { return x->rings + (uint64_t)(uint32_t)peer * x->depth * gfd_bytes(x->format); }
+
+int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth) {
+  int i = 0;
+  while (i < GIN_CONTEXTS && g->context[i].used) i++;
+  if (i == GIN_CONTEXTS || depth == 0 || depth & (depth - 1)) return -1;
+  gin_context *x = &g->context[i];
+  size_t n = (size_t)g->nranks;
+  x->format = (uint8_t)format;
+  x->nsignals = nsignals;
+  x->ncounters = ncounters;
+  x->depth = depth;
+  x->rings = aligned_alloc(2 * GCCL_LINE, gccl_align(n * depth * gfd_bytes(format), 2 * GCCL_LINE));
+  x->signals = calloc(nsignals + 1, sizeof *x->signals);
+  x->counters = calloc(ncounters + 1, sizeof *x->counters);
+  x->pis = calloc(n, sizeof *x->pis);
+  x->cis = calloc(n, sizeof *x->cis);
+  x->seen = calloc(n, sizeof *x->seen);
+  x->counter = calloc(n * depth, sizeof *x->counter);
+  if (!x->rings || !x->signals || !x->counters || !x->pis || !x->cis || !x->seen || !x->counter) {
+    gin_context_close(g, i);
+    return -1;
+  }
+  memset(x->rings, 0, n * depth * gfd_bytes(format));
+  x->used = 1;
+  return i;
+}
+
+void gin_context_close(gin *g, int context) {
+  gin_context *x = &g->context[context];
+  x->used = 0;
+  free(x->rings);
+  free(x->signals);
+  free(x->counters);
+  free(x->pis);
+  free(x->cis);
+  free(x->seen);
+  free(x->counter);
+  memset(x, 0, sizeof *x);
+}
+
+/* ---- Taking ---- */
+
+/* Copies a descriptor out of its slot and clears the slot; 0 if not all of it is there yet. */
+static int take(char *slot, int format, uint64_t *words) {
+  uint64_t *w = (uint64_t *)slot;
+  uint32_t n = gfd_words(format);
+  for (uint32_t i = 0; i < n; i++) {
+    words[i] = __atomic_load_n(&w[i], __ATOMIC_ACQUIRE); /* what the producer stored before the word is visible */
+    if (!(words[i] & 1)) return 0;
+  }
+  for (uint32_t i = 0; i < n; i++) __atomic_store_n(&w[i], 0, __ATOMIC_RELAXED); /* before cis, which frees the slot */
+  return 1;
+}
+
+static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d);
+
+/* Raises the counters of descriptors up to index `to` and frees their slots. */
+static void complete(gin_context *x, int32_t peer, uint32_t to) {
+  uint32_t *counter = x->counter + (uint64_t)(uint32_t)peer * x->depth;
+  for (uint32_t i = x->cis[peer]; i != to; i++) {
+    uint32_t k = counter[i & (x->depth - 1)];
+    if (k) __atomic_store_n(&x->counters[k - 1], x->counters[k - 1] + 1, __ATOMIC_RELEASE);
+  }
+  __atomic_store_n(&x->cis[peer], to, __ATOMIC_RELEASE); /* acquired by producers */
+}
+
+void gin_context_done(gin *g, gin_peer *p, uint64_t cookie) {
+  unsigned context = (unsigned)(cookie >> 32) & 0xffffff;
+  if (context < GIN_CONTEXTS && g->context[context].used) complete(&g->context[context], p->rank, (uint32_t)cookie);
+}
+
+static int serve_ring(gin *g, unsigned context, gin_peer *p) {
+  gin_context *x = &g->context[context];
+  char *ring = ring_of(x, p->rank);
+  uint32_t from = x->seen[p->rank], bytes = gfd_bytes(x->format);
+  uint64_t words[GFD_WORDS_MAX];
+  gfd d;
+  int local = p->rank == g->rank;
+  if (p->faulted && from != x->cis[p->rank]) complete(x, p->rank, from); /* nothing completes any more */
+  for (uint32_t n = 0; n < BATCH && (local || p->faulted || gin_room(g, p, 3)); n++) {
+    uint32_t at = x->seen[p->rank] & (x->depth - 1);
+    if (x->seen[p->rank] - x->cis[p->rank] == x->depth || !take(ring + (uint64_t)at * bytes, x->format, words)) break;
+    const char *wrong = gfd_decode(x->format, words, &d);
+    if (!wrong && d.op & GFD_COUNTER && d.counter >= x->ncounters) wrong = "it has a counter that its context does not have";
+    x->counter[(uint64_t)(uint32_t)p->rank * x->depth + at] = !wrong && d.op & GFD_COUNTER ? d.counter + 1 : 0;
+    if (!wrong && !p->faulted) wrong = issue(g, context, p, &d);
+    if (wrong)
+      gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: descriptor %u to rank %d in context %u cannot be obeyed: %s", g->rank, x->seen[p->rank],
+                    p->rank, context, wrong);
+    x->seen[p->rank]++;
+  }
+  uint32_t now = x->seen[p->rank];
+  if (now == from) return 0;
+  if (local || p->faulted) {
+    complete(x, p->rank, now);
+  } else { /* the last work request of the batch stands for all: completions come in the order of posting */
+    gccl_net_wr *last = p->nwork ? &p->work[p->first + p->nwork - 1] : NULL;
+    if (!last || last->flags & GCCL_NET_SIGNALED) last = gin_work(g, p, GCCL_NET_FLUSH); /* room: a descriptor takes two of three */
+    last->flags |= GCCL_NET_SIGNALED;
+    last->cookie = gin_cookie(GIN_COOKIE_CONTEXT, context, now);
+  }
+  return 1;
+}
+
+int gin_context_serve(gin *g) {
+  int moved = 0;
+  for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
+    if (!g->context[i].used) continue;
+    for (int32_t q = 0; q < g->nranks; q++)
+      if (g->peer[q].conn || q == g->rank) moved |= serve_ring(g, i, &g->peer[q]);
+  }
+  return moved;
+}
+
+/* ---- Executing ---- */
+
+void gin_context_signal(gin *g, gin_peer *p, const gccl_msg_signal *m) {
+  if (m->context >= GIN_CONTEXTS || !g->context[m->context].used || m->off >= g->context[m->context].nsignals) {
+    gin_peer_failed(g, p, "a signal that this rank's context does not have");
+    return;
+  }
+  gin_signal(&g->context[m->context].signals[m->off], m->head.op, m->value);
+}
+
+/* A peer's part of a window, or this rank's own, for the range of an operation. */
+static char *own_range(gin *g, uint64_t window, uint64_t off, uint64_t bytes) {
+  gin_window *w = window <= UINT32_MAX ? gin_window_of(g, (uint32_t)window) : NULL;
+  return w && gccl_net_within(w->local.bytes, off, bytes) ? w->local.base + off : NULL;
+}
+
+static const gccl_net_rmr *peer_range(gin *g, gin_peer *p, uint64_t window, uint64_t off, uint64_t bytes) {
+  gin_window *w = window <= UINT32_MAX ? gin_window_of(g, (uint32_t)window) : NULL;
+  return w && gccl_net_within(w->remote[p->rank].bytes, off, bytes) ? &w->remote[p->rank] : NULL;
+}
+
+/* To this rank itself: at once. */
+static const char *issue_local(gin *g, unsigned context, const gfd *d) {
+  char *dst = NULL;
+  if (d->op & (GFD_PUT | GFD_GET) && d->bytes) {
+    dst = own_range(g, d->dst_window, d->dst_off, d->bytes);
+    if (!dst) return "its destination is in no window";
+    if (d->op & GFD_INLINE) {
+      memcpy(dst, &d->value, d->bytes);
+    } else {
+      const char *src = own_range(g, d->src_window, d->src_off, d->bytes);
+      if (!src) return "its source is in no window";
+      memmove(dst, src, d->bytes);
+    }
+  }
+  if (!(d->op & (GFD_SIGNAL_INC | GFD_SIGNAL_ADD))) return NULL;
+  uint64_t *word;
+  if (d->op & GFD_VA_SIGNAL)
+    word = d->signal_off % 8 ? NULL : (uint64_t *)own_range(g, d->signal_window, d->signal_off, 8);
+  else
+    word = d->signal < g->context[context].nsignals ? &g->context[context].signals[d->signal] : NULL;
+  if (!word) return "its signal does not exist";
+  gin_signal(word, GCCL_SIGNAL_ADD, d->signal_value);
+  return NULL;
+}
+
+static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
+  if (p->rank == g->rank) return issue_local(g, context, d);
+  if (d->op & GFD_FLUSH) {
+    gin_work(g, p, GCCL_NET_FLUSH);
+    return NULL;
+  }
+  if (d->op & GFD_GET) {
+    const char *dst = own_range(g, d->dst_window, d->dst_off, d->bytes);
+    const gccl_net_rmr *r = peer_range(g, p, d->src_window, d->src_off, d->bytes);
+    if (!dst) return "its destination is in no window";
+    if (!r) return "its source is in no window of the peer";
+    gccl_net_wr *w = gin_work(g, p, GCCL_NET_GET);
+    w->remote = r;
+    w->roff = d->src_off;
+    gin_local(g, p, w, dst, d->bytes);
+    return NULL;
+  }
+  if (d->op & GFD_PUT && d->bytes) {
+    const gccl_net_rmr *r = peer_range(g, p, d->dst_window, d->dst_off, d->bytes);
+    if (!r) return "its destination is in no window of the peer";
+    if (d->op & GFD_INLINE) {
+      gccl_net_wr *w = gin_work(g, p, GCCL_NET_PUT_INLINE);
+      w->remote = r;
+      w->roff = d->dst_off;
+      w->bytes = d->bytes;
+      memcpy(w->data, &d->value, d->bytes);
+    } else {
+      const char *src = own_range(g, d->src_window, d->src_off, d->bytes);
+      if (!src) return "its source is in no window";
+      gccl_net_wr *w = gin_work(g, p, GCCL_NET_PUT);
+      w->remote = r;
+      w->roff = d->dst_off;
+      gin_local(g, p, w, src, d->bytes);
+    }
+  }
+  if (!(d->op & (GFD_SIGNAL_INC | GFD_SIGNAL_ADD))) return NULL;
+  gccl_msg_signal m = {.head = {.kind = GCCL_MSG_SIGNAL, .op = GCCL_SIGNAL_ADD}, .value = d->signal_value, .context = context};
+  if (d->op & GFD_VA_SIGNAL) {
+    if (d->signal_off % 8 || !peer_range(g, p, d->signal_window, d->signal_off, 8)) return "its signal is in no window of the peer";
+    m.head.place = GCCL_AT_WINDOW;
+    m.window = (uint32_t)d->signal_window;
+    m.off = d->signal_off;
+  } else {
+    if (d->signal >= g->context[context].nsignals) return "it has a signal that its context does not have";
+    m.head.place = GCCL_AT_SIGNAL;
+    m.off = d->signal;
+  }
+  gin_message(g, p, &m, sizeof m, !d->strong && d->op & GFD_PUT && d->bytes);
+  return NULL;
+}

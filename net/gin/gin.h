@@ -1,0 +1,158 @@
+/* One rank's GIN object: its connections, what peers may reach of its memory, its contexts and its port, and the thread that
+ * serves them.
+ *
+ * Everything behind `lock` belongs to whoever holds it: the object's own thread, or a caller that helps. The transports' data
+ * path is used under it alone. Producers of rings and readers of signals, counters and done words need no lock.
+ */
+#ifndef GCCL_GIN_H
+#define GCCL_GIN_H
+
+#include <pthread.h>
+
+#include "../../device/layout/comm.h"
+#include "../transport/transport.h"
+#include "gfd.h"
+
+enum {
+  GIN_ENDPOINTS = 4,  /* transports of one object */
+  GIN_WORK = 64,      /* work requests of a peer that wait for its connection */
+  GIN_WINDOWS = 64,   /* of a communicator: as in struct ncclComm */
+  GIN_CONTEXTS = 16,  /* guess: NCCL offers 4 connections with a few contexts each */
+  GIN_EVENTS = 64,    /* taken from a transport at a time */
+  GIN_TEXT = 256
+};
+
+/* Memory that this object has registered with every endpoint. */
+typedef struct {
+  char *base; /* NULL: unused */
+  uint64_t bytes;
+  gccl_net_mr *mr[GIN_ENDPOINTS];
+} gin_region;
+
+typedef struct {
+  uint32_t number; /* 0: unused */
+  gin_region local;
+  gccl_net_rmr *remote; /* by rank */
+} gin_window;
+
+typedef struct {
+  gccl_net_conn *conn; /* NULL: not reached through the network */
+  int32_t rank;
+  uint8_t endpoint;
+  uint8_t dirty;   /* has work that is not posted */
+  uint8_t left;    /* the rank has said that it leaves: its connection may end */
+  uint8_t faulted; /* the connection has failed; fault says why */
+  uint32_t sent, received; /* messages: numbers of the last ones */
+  uint32_t first, nwork;   /* work [first, first + nwork) */
+  uint64_t tracked;        /* tracked commands posted */
+  uint64_t faulted_ns;
+  char fault[GIN_TEXT];
+  gccl_net_rmr area, mirror; /* of this peer: its area, and its mirrors */
+  uint64_t mirror_off;       /* of its mirror of this rank among them */
+  gccl_net_wr work[GIN_WORK];
+} gin_peer;
+
+/* A context: signals and counters of its own, and one ring of descriptors for each peer. Laid out so that a GPU can be the
+ * producer: rings, indices, signals and counters are plain memory of their owner, who may have pinned it. */
+typedef struct {
+  uint8_t used, format; /* enum gfd_format */
+  uint32_t nsignals, ncounters, depth;
+  uint64_t *signals, *counters;
+  char *rings;     /* rank r at r × depth × bytes of a descriptor */
+  uint32_t *pis;   /* by rank: descriptors claimed by producers */
+  uint32_t *cis;   /* by rank: descriptors completed; stored with release */
+  uint32_t *seen;  /* by rank: descriptors taken */
+  uint32_t *counter; /* by rank and slot: the counter that a completion raises, plus 1; 0 none */
+} gin_context;
+
+typedef struct gin {
+  gccl_port port; /* first: help gets its address */
+  int32_t rank, nranks;
+  struct ncclComm *comm; /* whose areas and mirrors the agent writes; NULL in tests of contexts */
+  gccl_net_ep *ep[GIN_ENDPOINTS]; /* by the place of the transport in the list of candidates; NULL: not used */
+  gin_peer *peer; /* nranks */
+  int32_t *dirty; /* peers with work that is not posted */
+  int ndirty;
+  gin_region area, mirrors;
+  gin_window window[GIN_WINDOWS];
+  gin_context context[GIN_CONTEXTS];
+  gccl_net_event event[GIN_EVENTS];
+  /* A mistake that is nobody's connection's: a descriptor that makes no sense. First one; text before code. */
+  gccl_net_fault fault;
+
+  /* The thread. */
+  pthread_t thread;
+  int running;
+  uint64_t spin_ns, nap_ns; /* silence before it naps (UINT64_MAX: never); length of a nap */
+  int cpu;                  /* to run on; -1 any */
+  _Atomic(uint32_t) stop, lock, deep;
+  _Atomic(uint64_t) helped, naps, served, first_ns; /* first_ns: from a nap's end to the first thing that moved, the last time */
+} gin;
+
+/* core.c */
+gin *gin_new(int32_t rank, int32_t nranks, struct ncclComm *comm);
+void gin_free(gin *); /* Preconditions: stopped; endpoints are closed */
+void gin_endpoint(gin *, int slot, gccl_net_ep *);
+void gin_connect(gin *, int32_t rank, int slot, gccl_net_conn *); /* NULL: not any more */
+void gin_acquire(gin *); /* the lock, whatever the thread does */
+void gin_release(gin *);
+int gin_try(gin *);
+void gin_rouse(gin *); /* makes a sleeping thread give the lock up */
+int gin_serve(gin *); /* under the lock: moves whatever can be moved; 1 if anything did */
+int gin_help(gin *);  /* the same for a caller without the lock: 0 if somebody else is at it */
+int gin_drain(gin *, uint64_t ns); /* until all commands and work are posted; 1 if that came in time */
+
+/* Room for n work requests of a peer; 0 if its connection does not take more now. */
+int gin_room(gin *, gin_peer *, uint32_t n);
+/* The next work request of a peer. Preconditions: gin_room. */
+gccl_net_wr *gin_work(gin *, gin_peer *, uint8_t op);
+/* A message of at most 64 bytes that begins with a gccl_msg_head, whose number is filled in. */
+gccl_net_wr *gin_message(gin *, gin_peer *, const void *message, uint32_t bytes, int weak);
+/* Fills the local end of a put or get; 0 if the range is registered nowhere. */
+int gin_local(gin *, gin_peer *, gccl_net_wr *, const void *at, uint64_t bytes);
+gin_window *gin_window_of(gin *, uint32_t number);
+/* Raises or adds to a word as its owner's agent. Readers acquire. */
+void gin_signal(uint64_t *word, unsigned op, uint64_t value);
+void gin_peer_failed(gin *, gin_peer *, const char *text);
+uint64_t gin_now(void);
+
+/* memory.c. why has GCCL_NET_TEXT bytes. */
+int gin_register(gin *, gin_region *, void *base, uint64_t bytes, char *why); /* with the endpoints that have it not yet */
+void gin_deregister(gin_region *);
+int gin_import(gin *, int32_t rank, const void *blob, uint32_t bytes, gccl_net_rmr *, char *why);
+int gin_window_add(gin *, uint32_t number, void *base, uint64_t bytes, gin_window **, char *why);
+void gin_window_drop(gin *, uint32_t number);
+char *gin_mirror(uint64_t bytes); /* memory for mirrors: pages come when they are touched */
+void gin_unmirror(gin *);         /* gives it back. Preconditions: no connection */
+void gin_dismiss(gin *, int slot); /* ends the connections and registrations of an endpoint, before it is closed */
+
+/* prove.c: a put and a signal behind it, to show that a connection carries both. Preconditions: the object has a communicator.
+ * gin_prove is 0 without room. gin_proved is 1 if a peer's have come, 0 if not yet, -1 if the signal came and the bytes did not. */
+enum { GIN_PROOF = 64 };
+int gin_prove(gin *, int32_t rank, const unsigned char pattern[GIN_PROOF]);
+int gin_proved(gin *, int32_t rank, const unsigned char pattern[GIN_PROOF]);
+
+/* port.c: the executor's commands, and the agent of areas and mirrors. */
+int gin_port_open(gin *, uint32_t depth);
+int gin_port_serve(gin *);
+void gin_leave(gin *); /* this rank's progress, and that it leaves, to all peers */
+void gin_agent(gin *, gin_peer *, const unsigned char *message, uint32_t bytes);
+
+/* context.c: descriptors. */
+int gin_context_open(gin *, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth);
+void gin_context_close(gin *, int context);
+int gin_context_serve(gin *);
+void gin_context_done(gin *, gin_peer *, uint64_t cookie);
+void gin_context_signal(gin *, gin_peer *, const gccl_msg_signal *);
+
+/* thread.c */
+int gin_start(gin *);
+void gin_stop(gin *);
+
+/* Cookies: what a completion is about, in the top byte. */
+enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2 };
+static inline uint64_t gin_cookie(unsigned kind, unsigned context, uint32_t index) {
+  return (uint64_t)kind << 56 | (uint64_t)context << 32 | index;
+}
+
+#endif

@@ -1,0 +1,26 @@
+/* The proof of a connection: bytes from this rank's scratch to the peer's mirror of it, and a signal behind them. */
+#include "gin.h"
+
+/* Beside the one-sided signal word of the pair and the word that says "left": free during creation. */
+static uint64_t word_of(const gin *g, int32_t from) { return g->comm->geo.signals + (uint64_t)from * GCCL_LINE + 16; }
+
+int gin_prove(gin *g, int32_t rank, const unsigned char pattern[GIN_PROOF]) {
+  gin_peer *p = &g->peer[rank];
+  char *src = g->comm->self.area + g->comm->geo.p2p;
+  if (!gin_room(g, p, 2)) return 0;
+  memcpy(src, pattern, GIN_PROOF);
+  gccl_net_wr *w = gin_work(g, p, GCCL_NET_PUT);
+  w->remote = &p->mirror;
+  w->roff = p->mirror_off + g->comm->geo.p2p;
+  gin_local(g, p, w, src, GIN_PROOF);
+  gccl_msg_signal m = {.head = {.kind = GCCL_MSG_SIGNAL, .place = GCCL_AT_AREA, .op = GCCL_SIGNAL_RAISE}, .off = word_of(g, g->rank), .value = 1};
+  gin_message(g, p, &m, sizeof m, 0);
+  return 1;
+}
+
+int gin_proved(gin *g, int32_t rank, const unsigned char pattern[GIN_PROOF]) {
+  uint64_t *word = (uint64_t *)(g->comm->self.area + word_of(g, rank));
+  if (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) return 0;
+  __atomic_store_n(word, 0, __ATOMIC_RELAXED);
+  return memcmp(g->comm->peers[rank].area + g->comm->geo.p2p, pattern, GIN_PROOF) == 0 ? 1 : -1;
+}
