@@ -76,7 +76,7 @@ func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, seq ui
 		c.device().ReleaseWindow(part)
 		return none, err
 	}
-	w := c.ctl.NewWindow(buff, size, 0, flags)
+	w := c.ctl.NewWindow(uint32(seq), buff, size, 0, flags)
 	for r, n := range sizes {
 		w.SetPeer(r, 0, n)
 	}

@@ -57,7 +57,7 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	if err := arena.Existing().Pin(al); err != nil {
 		return none, err
 	}
-	w := c.ctl.NewWindow(buff, size, off, flags)
+	w := c.ctl.NewWindow(uint32(seq), buff, size, off, flags)
 	for r, p := range all {
 		w.SetPeer(r, p.offset, p.size)
 	}

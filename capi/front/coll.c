@@ -218,8 +218,10 @@ ncclResult_t gccl_onesided(const void *local, size_t count, ncclDataType_t type,
     op.dtype = (uint8_t)type;
     op.send = local;
     op.count = count;
+    op.window = w->number;
+    op.window_offset = offset;
     char *there = c->cuda ? (char *)(uintptr_t)w->peer_offset[peer] : c->peers[peer].arena + w->peer_offset[peer];
-    op.recv = (peer == c->rank ? w->user : there) + offset;
+    if (!c->peers[peer].remote) op.recv = (peer == c->rank ? w->user : there) + offset;
   }
   op.entered_ns = sample_start(c);
   counted(c, op.count * gccl_dtype_size(op.dtype));

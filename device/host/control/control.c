@@ -262,11 +262,12 @@ void gccl_ctl_limit(ncclComm_s *c, uint32_t coll, uint32_t cls, uint64_t limit) 
   if (coll < GCCL_NUM_COLLS && cls < GCCL_CLASSES) c->limit[coll][cls] = limit;
 }
 
-gccl_window *gccl_ctl_window_new(ncclComm_s *c, uintptr_t user, uint64_t size, uint64_t offset, int32_t flags) {
+gccl_window *gccl_ctl_window_new(ncclComm_s *c, uint32_t number, uintptr_t user, uint64_t size, uint64_t offset, int32_t flags) {
   gccl_window *w = calloc(1, sizeof *w + 2 * (size_t)c->nranks * sizeof(uint64_t));
   if (!w) return NULL;
   w->magic = GCCL_WINDOW_MAGIC;
   w->comm = c;
+  w->number = number;
   w->user = (char *)user;
   w->size = size;
   w->arena_offset = offset;

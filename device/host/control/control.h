@@ -51,7 +51,7 @@ int gccl_ctl_plan_add(ncclComm_s *, uint32_t coll, uint32_t cls, uint32_t root, 
 const gccl_lowered *gccl_ctl_plan_find(const ncclComm_s *, uint32_t coll, uint32_t cls, uint32_t root);
 void gccl_ctl_limit(ncclComm_s *, uint32_t coll, uint32_t cls, uint64_t limit);
 
-gccl_window *gccl_ctl_window_new(ncclComm_s *, uintptr_t user, uint64_t size, uint64_t offset, int32_t flags);
+gccl_window *gccl_ctl_window_new(ncclComm_s *, uint32_t number, uintptr_t user, uint64_t size, uint64_t offset, int32_t flags);
 void gccl_ctl_window_peer(gccl_window *, int32_t rank, uint64_t offset, uint64_t size);
 void gccl_ctl_window_flat(gccl_window *, uintptr_t flat, uint64_t stride);
 int gccl_ctl_window_publish(ncclComm_s *, gccl_window *);

@@ -17,9 +17,9 @@ func (w Window) Pointer() unsafe.Pointer { return unsafe.Pointer(w.p) }
 // Nil says whether there is no window.
 func (w Window) Nil() bool { return w.p == nil }
 
-// NewWindow allocates a window of this rank; it is not yet visible.
-func (c Comm) NewWindow(user uintptr, size, arenaOffset uint64, flags int) Window {
-	return Window{C.gccl_ctl_window_new(c.p, C.uintptr_t(user), C.uint64_t(size), C.uint64_t(arenaOffset), C.int32_t(flags))}
+// NewWindow allocates a window of this rank; it is not yet visible. number is the same at all ranks.
+func (c Comm) NewWindow(number uint32, user uintptr, size, arenaOffset uint64, flags int) Window {
+	return Window{C.gccl_ctl_window_new(c.p, C.uint32_t(number), C.uintptr_t(user), C.uint64_t(size), C.uint64_t(arenaOffset), C.int32_t(flags))}
 }
 
 // SetPeer stores where the window is at a rank.

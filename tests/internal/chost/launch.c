@@ -32,9 +32,17 @@ static void *thread_main(void *arg) {
   return NULL;
 }
 
+/* How many hosts the processes are told to be on; 0 tells them nothing. */
+static int hosts;
+
 /* Runs the ranks of one process. */
 static void child(int index) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (hosts) {
+    char name[32];
+    snprintf(name, sizeof name, "host%d", index * hosts / W->nranks);
+    setenv("NCCL_HOSTID", name, 1);
+  }
   if (W->launch == LAUNCH_PROCS) {
     run_team(index, 1);
   } else if (W->launch == LAUNCH_GROUP) {
@@ -96,7 +104,7 @@ static void supervise(pid_t *pid, int n, double limit) {
 
 static int usage(const char *argv0, const struct conf_suite *s) {
   fprintf(stderr,
-          "usage: %s --ranks N --launch threads|procs|group --suite NAME [--seed S] [--limit SECONDS] [--memory host|cuda] [--null "
+          "usage: %s --ranks N --launch threads|procs|group --suite NAME [--hosts N] [--seed S] [--limit SECONDS] [--memory host|cuda] [--null "
           "legacy|thread]\nsuites:",
           argv0);
   for (; s->name; s++) fprintf(stderr, " %s", s->name);
@@ -131,6 +139,8 @@ int conf_main(int argc, char **argv, const struct conf_suite *suites) {
       limit = atof(v);
     else if (!strcmp(o, "--suite"))
       name = v;
+    else if (!strcmp(o, "--hosts"))
+      hosts = atoi(v);
     else if (!strcmp(o, "--launch") && !strcmp(v, "threads"))
       launch = LAUNCH_THREADS;
     else if (!strcmp(o, "--launch") && !strcmp(v, "procs"))
