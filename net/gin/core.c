@@ -74,10 +74,12 @@ void gin_rouse(gin *g) {
 }
 
 void gin_acquire(gin *g) {
+  atomic_fetch_add(&g->wanted, 1); /* the thread stands back */
   for (unsigned n = 0; !gin_try(g); n++) {
     gin_rouse(g);
     if (n > 100) sched_yield();
   }
+  atomic_fetch_sub(&g->wanted, 1);
 }
 
 int gin_help(gin *g) {

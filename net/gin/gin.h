@@ -85,7 +85,7 @@ typedef struct gin {
   int running;
   uint64_t spin_ns, nap_ns; /* silence before it naps (UINT64_MAX: never); length of a nap */
   int cpu;                  /* to run on; -1 any */
-  _Atomic(uint32_t) stop, lock, deep;
+  _Atomic(uint32_t) stop, lock, deep, wanted; /* wanted: who wait for the lock and must get it */
   _Atomic(uint64_t) helped, naps, served, first_ns; /* first_ns: from a nap's end to the first thing that moved, the last time */
 } gin;
 

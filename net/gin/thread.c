@@ -41,6 +41,10 @@ static void *run(void *arg) {
   }
   while (!atomic_load_explicit(&g->stop, memory_order_acquire)) {
     uint64_t h = atomic_load_explicit(&g->helped, memory_order_relaxed);
+    if (atomic_load_explicit(&g->wanted, memory_order_relaxed)) {
+      sched_yield();
+      continue;
+    }
     if (h != helped && g->spin_ns != UINT64_MAX) { /* somebody helps, and has a CPU for it */
       helped = h;
       quiet_since = gin_now();
