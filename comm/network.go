@@ -14,6 +14,7 @@ import (
 	"github.com/gccl/gccl/net/gin"
 	"github.com/gccl/gccl/net/loop"
 	"github.com/gccl/gccl/net/shm"
+	"github.com/gccl/gccl/net/socket"
 	"github.com/gccl/gccl/net/transport"
 )
 
@@ -72,9 +73,14 @@ func (c *Comm) ginThread(crowded bool) gin.Thread {
 // candidates lists the transports that the settings allow, best first.
 func (c *Comm) candidates() ([]gin.Candidate, error) {
 	// Memory between hosts is no memory, whatever the two ranks could do: unless NCCL_NET asks for shm.
+	tcp, err := socket.FromSettings(c.set)
+	if err != nil {
+		return nil, err
+	}
 	all := []gin.Candidate{
 		{Transport: loop.Transport{}, Between: func(a, b int) bool { return c.hellos[a].Nonce == c.hellos[b].Nonce }},
 		{Transport: shm.Transport{}, Between: c.allowed},
+		{Transport: tcp},
 	}
 	want := c.set.Str(param.NCCLNet)
 	if want == "" {

@@ -52,7 +52,7 @@ func TestHostsMeet(t *testing.T) {
 // The user's orders hold between processes, and the network is what NCCL_NET says.
 func TestOrdersBetweenProcesses(t *testing.T) {
 	for _, env := range []string{"NCCL_SHM_DISABLE=1", "NCCL_HOSTID=elsewhere"} {
-		for _, net := range []string{"loop", "shm"} { // loop reaches no other process
+		for _, net := range []string{"loop", "shm", "Socket"} { // loop reaches no other process
 			e := testEngine(t)
 			id, err := e.UniqueID()
 			if err != nil {
@@ -64,7 +64,7 @@ func TestOrdersBetweenProcesses(t *testing.T) {
 				if net == "loop" && (!strings.HasPrefix(got, "failed 2") || !strings.Contains(got, "no network between ranks")) {
 					t.Errorf("%s, %s: rank %d: %s", env, net, r, got)
 				}
-				if net == "shm" && got != "ready" {
+				if net != "loop" && got != "ready" {
 					t.Errorf("%s, %s: rank %d: %s", env, net, r, got)
 				}
 			}
