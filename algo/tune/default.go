@@ -107,8 +107,11 @@ func (s *Settings) rows(c plan.Coll, nranks int, methods, protos []string, model
 	}
 	if n := len(rows); n == 0 || rows[n-1].MaxBytes != NoLimit {
 		last := planner.Direct
-		if len(others) > 0 {
-			last = others[0]
+		for _, m := range append(others, s.usual(c, nranks)...) {
+			if m != planner.Eager {
+				last = m
+				break
+			}
 		}
 		rows = append(rows, Row{Coll: c, MaxBytes: NoLimit, Method: last})
 	}
