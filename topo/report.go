@@ -124,7 +124,7 @@ func (d *Decision) Report() *Report {
 	r := &Report{Nodes: map[string]int{"hosts": len(s.Hosts)}, MaxBW: tenth(s.MaxBW(d.Opt.Nodes > 1)),
 		TotalBW: tenth(s.TotalBW(d.Opt.Nodes > 1)), Graphs: d.graphs(), Channels: d.Counts(), Trees: map[string][]TreeRun{}}
 	for k := range kinds {
-		if k != CXBNode || s.Count(k) > 0 {
+		if k != CXBNode { // inner to the graph, and in no other report
 			r.Nodes[k.String()] = s.Count(k)
 		}
 	}
@@ -150,7 +150,7 @@ func (d *Decision) Report() *Report {
 	return r
 }
 
-func tenth(v float64) float64     { return math.Round(v*10) / 10 }
+func tenth(v float64) float64     { return math.RoundToEven(v*10) / 10 }
 func hundredth(v float64) float64 { return math.Round(v*100) / 100 }
 
 // overNodes joins the nodes' channels to rings and trees.

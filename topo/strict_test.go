@@ -20,6 +20,16 @@ var differs = map[string]string{
 	"gb300-2tray-8gpu-mnnvl 4 tree":                  "the same",
 }
 
+// differsAnywhere says whether some graph of a file and a number of nodes is on the list.
+func differsAnywhere(name string, nodes int) bool {
+	for _, kind := range []string{"ring", "tree", "nvls"} {
+		if _, listed := differs[fmt.Sprintf("%s %d %s", name, nodes, kind)]; listed {
+			return true
+		}
+	}
+	return false
+}
+
 func graphText(g GraphReport) string {
 	s := fmt.Sprintf("p%d cn%d %dch %g/%g %s/%s same%d:", g.Pattern, g.CrossNic, g.NChannels, g.BWIntra, g.BWInter,
 		g.TypeIntra, g.TypeInter, g.SameChannels)
