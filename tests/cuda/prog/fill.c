@@ -1,0 +1,194 @@
+/* fill.c: kernels of the user that take the whole GPU, before, between and beside collectives; more streams than hardware queues;
+ * communicators in different order. Each would hang a library whose kernels wait for one another on the GPU. */
+#include "gpu.h"
+
+enum { SMALL = 600 };
+
+static int streams_new(void **s, int n, int rank) {
+  int ok = 1;
+  mem_rank(rank);
+  for (int k = 0; k < n; k++) ok &= CU(rank, cu.StreamCreate(&s[k], CU_NON_BLOCKING));
+  return ok;
+}
+
+static void streams_end(void **s, int n, int rank) {
+  mem_rank(rank);
+  for (int k = 0; k < n; k++) {
+    CU(rank, cu.StreamSynchronize(s[k]));
+    CU(rank, cu.StreamDestroy(s[k]));
+  }
+}
+
+/* Sums on stream 0, with user kernels around them as asked. */
+static void around(struct team *t, int before, int beside, int behind, int cooperative, const char *what) {
+  void *s[CONF_MAX_RANKS][2];
+  struct sums v;
+  if (!sums_new(&v, t, SMALL)) return;
+  for (int i = 0; i < t->nlocal; i++)
+    if (!gpu_load(t->first + i) || !streams_new(s[i], 2, t->first + i)) return;
+  for (int round = 0; round < gpu_rounds(1000); round++) {
+    conf_at(t->first, "%s, round %d", what, round);
+    sums_put(&v, t, round);
+    for (int i = 0; i < t->nlocal; i++) {
+      int r = t->first + i, us = 20 + round % 5 * 30;
+      if (beside) gpu_fill(r, s[i][1], us, cooperative);
+      if (before) gpu_fill(r, s[i][0], us, cooperative);
+    }
+    EACH(t, what, sums_call(&v, i, t->comm[i], s[i][0]));
+    for (int i = 0; i < t->nlocal && behind; i++) gpu_fill(t->first + i, s[i][0], 20, cooperative);
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      CU(t->first + i, cu.StreamSynchronize(s[i][0]));
+    }
+    if (!sums_check(&v, t, round, what)) break;
+  }
+  for (int i = 0; i < t->nlocal; i++) streams_end(s[i], 2, t->first + i);
+  sums_free(&v, t);
+}
+
+void suite_fill(struct team *t) {
+  around(t, 1, 0, 0, 0, "a kernel that fills the GPU before");
+  around(t, 0, 1, 0, 0, "a kernel that fills the GPU beside");
+  around(t, 1, 1, 1, 0, "kernels that fill the GPU all around");
+  around(t, 1, 1, 1, 1, "cooperative kernels that fill the GPU all around");
+}
+
+/* Collective, kernel, collective … queued without a look back. */
+void suite_between(struct team *t) {
+  enum { DEEP = 20 };
+  void *s[CONF_MAX_RANKS][1];
+  struct sums v[DEEP];
+  for (int k = 0; k < DEEP; k++)
+    if (!sums_new(&v[k], t, SMALL)) return;
+  for (int i = 0; i < t->nlocal; i++)
+    if (!gpu_load(t->first + i) || !streams_new(s[i], 1, t->first + i)) return;
+  for (int round = 0; round < gpu_rounds(50); round++) {
+    for (int k = 0; k < DEEP; k++) sums_put(&v[k], t, round * DEEP + k);
+    for (int k = 0; k < DEEP; k++) {
+      conf_at(t->first, "collective %d between kernels, round %d", k, round);
+      EACH(t, "between kernels", sums_call(&v[k], i, t->comm[i], s[i][0]));
+      for (int i = 0; i < t->nlocal; i++) gpu_fill(t->first + i, s[i][0], 30, k % 3 == 0);
+    }
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      CU(t->first + i, cu.StreamSynchronize(s[i][0]));
+    }
+    for (int k = 0; k < DEEP; k++)
+      if (!sums_check(&v[k], t, round * DEEP + k, "between kernels")) return;
+  }
+  for (int i = 0; i < t->nlocal; i++) streams_end(s[i], 1, t->first + i);
+  for (int k = 0; k < DEEP; k++) sums_free(&v[k], t);
+}
+
+/* Twelve streams, a communicator on each, a kernel behind each: more than the eight queues that streams share. */
+void suite_manystreams(struct team *t) {
+  enum { MANY = 12 };
+  static __thread ncclComm_t comm[MANY][CONF_MAX_RANKS];
+  void *s[CONF_MAX_RANKS][MANY];
+  struct sums v[MANY];
+  for (int k = 0; k < MANY; k++) {
+    EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &comm[k][i], NULL));
+    if (!sums_new(&v[k], t, SMALL)) return;
+  }
+  for (int i = 0; i < t->nlocal; i++)
+    if (!gpu_load(t->first + i) || !streams_new(s[i], MANY, t->first + i)) return;
+  for (int round = 0; round < gpu_rounds(200); round++) {
+    for (int k = 0; k < MANY; k++) sums_put(&v[k], t, round + k);
+    for (int k = 0; k < MANY; k++) {
+      conf_at(t->first, "stream %d of %d, round %d", k, MANY, round);
+      EACH(t, "many streams", sums_call(&v[k], i, comm[k][i], s[i][k]));
+      for (int i = 0; i < t->nlocal; i++) gpu_fill(t->first + i, s[i][k], 10, 0);
+    }
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      for (int k = 0; k < MANY; k++) CU(t->first + i, cu.StreamSynchronize(s[i][k]));
+    }
+    for (int k = 0; k < MANY; k++)
+      if (!sums_check(&v[k], t, round + k, "many streams")) return;
+  }
+  for (int i = 0; i < t->nlocal; i++) streams_end(s[i], MANY, t->first + i);
+  for (int k = 0; k < MANY; k++) {
+    team_destroy(t, comm[k]);
+    sums_free(&v[k], t);
+  }
+}
+
+/* Two communicators on two streams; odd ranks issue the second one first. */
+void suite_crossed(struct team *t) {
+  ncclComm_t twin[CONF_MAX_RANKS];
+  void *s[CONF_MAX_RANKS][2];
+  struct sums v[2];
+  EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &twin[i], NULL));
+  for (int k = 0; k < 2; k++)
+    if (!sums_new(&v[k], t, SMALL)) return;
+  for (int i = 0; i < t->nlocal; i++)
+    if (!gpu_load(t->first + i) || !streams_new(s[i], 2, t->first + i)) return;
+  for (int round = 0; round < gpu_rounds(1000); round++) {
+    conf_at(t->first, "communicators in different order, round %d", round);
+    for (int k = 0; k < 2; k++) sums_put(&v[k], t, round + k);
+    /* Ranks of one thread cannot differ in order but inside a group. */
+    if (t->nlocal > 1) OK(t->first, ncclGroupStart());
+    for (int i = 0; i < t->nlocal; i++)
+      for (int k = 0; k < 2; k++) {
+        int r = t->first + i, which = (r + k) % 2;
+        mem_rank(r);
+        OK(r, sums_call(&v[which], i, which ? twin[i] : t->comm[i], s[i][which]));
+      }
+    if (t->nlocal > 1) OK(t->first, ncclGroupEnd());
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      for (int k = 0; k < 2; k++) CU(t->first + i, cu.StreamSynchronize(s[i][k]));
+    }
+    if (!sums_check(&v[0], t, round, "first communicator") || !sums_check(&v[1], t, round + 1, "second communicator")) break;
+  }
+  for (int i = 0; i < t->nlocal; i++) streams_end(s[i], 2, t->first + i);
+  for (int k = 0; k < 2; k++) sums_free(&v[k], t);
+  team_destroy(t, twin);
+}
+
+/* Memory is allocated, freed and given out again between collectives: a mapping of the old buffer must not be used for the new. */
+void suite_idle(struct team *t) {
+  for (int round = 0; round < gpu_rounds(200); round++) {
+    struct sums v;
+    if (!sums_new(&v, t, SMALL + round % 7 * 1000)) return;
+    sums_put(&v, t, round);
+    EACH(t, "a fresh buffer", sums_call(&v, i, t->comm[i], NULL));
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      CU(t->first + i, cu.StreamSynchronize(NULL));
+    }
+    int ok = sums_check(&v, t, round, "a fresh buffer");
+    if (t->nranks > 1) conf_barrier(t); /* a peer may still read */
+    sums_free(&v, t);
+    if (!ok) return;
+  }
+}
+
+/* Memory of the stream-ordered allocator, which cannot be exported. */
+void suite_pool(struct team *t) {
+  for (int round = 0; round < gpu_rounds(100); round++) {
+    struct sums v;
+    if (!sums_new(&v, t, SMALL)) return;
+    for (int i = 0; i < t->nlocal; i++) {
+      int r = t->first + i;
+      cu_ptr p = 0;
+      mem_rank(r);
+      if (!CU(r, cu.MemAllocAsync(&p, (size_t)SMALL * 4, NULL)) || !CU(r, cu.StreamSynchronize(NULL))) return;
+      CU(r, cu.MemFree((cu_ptr)(uintptr_t)v.buf[i].at));
+      v.buf[i].at = (unsigned char *)(uintptr_t)p;
+    }
+    sums_put(&v, t, round);
+    EACH(t, "memory of a pool", sums_call(&v, i, t->comm[i], NULL));
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      CU(t->first + i, cu.StreamSynchronize(NULL));
+    }
+    int ok = sums_check(&v, t, round, "memory of a pool");
+    conf_barrier(t);
+    for (int i = 0; i < t->nlocal; i++) {
+      CU(t->first + i, cu.MemFreeAsync((cu_ptr)(uintptr_t)v.buf[i].at, NULL));
+      free(v.buf[i].copy);
+    }
+    if (!ok) return;
+  }
+}
