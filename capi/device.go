@@ -33,6 +33,13 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			n := C.gccl_bridge_device_hello(d, (*C.struct_ncclComm)(c.Pointer()), unsafe.Pointer(&b[0]), C.int32_t(len(b)))
 			return b[:n]
 		},
+		UUID: func(hello []byte) (uuid [16]byte, ok bool) {
+			// gccl_cuda_hello of device/cuda/cuda.h: two words, then the UUID.
+			if len(hello) < 24 {
+				return uuid, false
+			}
+			return [16]byte(hello[8:24]), true
+		},
 		Meet: func(c control.Comm, hellos [][]byte) error {
 			var all []byte
 			for r, h := range hellos {
@@ -69,7 +76,7 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			return nil
 		},
 		ReleaseWindow: func(part []byte) { C.gccl_bridge_window_release(d, unsafe.Pointer(&part[0])) },
-		Leave: func(c control.Comm) { C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) },
+		Leave:         func(c control.Comm) { C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) },
 	}
 }
 

@@ -55,6 +55,8 @@ type Device struct {
 	Section func(nranks int) uint64
 	// Hello is what all ranks must know of this rank's device.
 	Hello func(c control.Comm) []byte
+	// UUID finds in a hello which GPU the rank is on; nil if hellos do not say it.
+	UUID func(hello []byte) ([16]byte, bool)
 	// Meet is called with the hellos of all ranks, in order, when their areas are mapped.
 	Meet func(c control.Comm, hellos [][]byte) error
 	// OfferWindow describes this rank's part of a window for the others and keeps its memory; MapWindow maps the parts of all ranks

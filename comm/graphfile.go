@@ -9,9 +9,6 @@ import (
 	"github.com/gccl/gccl/topo"
 )
 
-// orderMark begins the verdict of a rank whose user has given an order that cannot be obeyed.
-const orderMark = "order: "
-
 // obeyGraphFile replaces what the search has found by what the user's file says. The error says why the file cannot be used.
 func (c *Comm) obeyGraphFile(m *machine) (*machine, error) {
 	name := c.set.Str(param.NCCLGraphFile)

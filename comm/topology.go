@@ -135,12 +135,18 @@ func search(views []view, o topo.Options) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	onGPUs := placesOnGPUs(views)
+	if onGPUs != nil {
+		if err := place.PutOnGPUs(merged, onGPUs); err != nil {
+			return nil, err
+		}
+	}
 	var text strings.Builder
 	if err := merged.WriteXML(&text); err != nil {
 		return nil, err
 	}
 	m := &machine{text: text.String(), views: views, measured: o.Measured}
-	if hasRanks(merged, len(views)) {
+	if onGPUs != nil || hasRanks(merged, len(views)) {
 		sys, err := topo.Build(merged, o)
 		if err != nil {
 			return nil, err
@@ -191,6 +197,18 @@ func channelsText(d *topo.Decision) string {
 		}
 	}
 	return b.String()
+}
+
+// placesOnGPUs are the ranks' GPUs if all have one.
+func placesOnGPUs(views []view) []place.OnGPU {
+	out := make([]place.OnGPU, len(views))
+	for r, v := range views {
+		if v.Bus == "" {
+			return nil
+		}
+		out[r] = place.OnGPU{Rank: r, Host: v.Host, BusID: v.Bus}
+	}
+	return out
 }
 
 // hasRanks says whether a description places exactly ranks 0 … n-1.

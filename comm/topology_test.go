@@ -451,8 +451,38 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
+// Ranks of a CUDA communicator stand on their GPUs, which they know by UUID.
+func TestRanksOnGPUs(t *testing.T) {
+	uuid := func(i int) (b [16]byte) { b[15] = byte(i + 1); return b }
+	var gpus []discover.GPU
+	for i := range 2 {
+		gpus = append(gpus, discover.GPU{Index: i, UUID: fmt.Sprintf("GPU-00000000-0000-0000-0000-%012x", i+1), BusID: fmt.Sprintf("0000:%02x:00.0", i+1), SM: 90})
+	}
+	var views []view
+	for r := range 3 {
+		e := testEngine(t)
+		e.local.Sources = discover.Sources{Root: t.TempDir(), CPU: discover.ThisCPU, GPUs: func() ([]discover.GPU, error) { return gpus, nil }}
+		e.front.CUDA = &Device{Hello: func(control.Comm) []byte { return []byte{byte((r + 1) % 2)} }, UUID: func(hello []byte) ([16]byte, bool) { return uuid(int(hello[0])), true }}
+		c := newComm(t, e)
+		c.set, c.rank, c.cfg.DeviceKind = param.Defaults(), r, deviceCuda
+		views = append(views, c.ownView(r == 0))
+	}
+	m, err := search(views, topo.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, want := range []string{"0000:02:00.0", "0000:01:00.0", "0000:02:00.0"} {
+		if got := m.found.System.RankByNumber(r).Device.Dev.BusID; got != want || m.onCPUs {
+			t.Errorf("rank %d is on %s, want %s", r, got, want)
+		}
+	}
+	if !strings.Contains(m.text, `rank="2"`) {
+		t.Errorf("the dump does not say where ranks are:\n%s", m.text)
+	}
+}
+
 func TestViews(t *testing.T) {
-	v := view{Host: "0x12", Node: -1, Machine: []byte{1, 2}, Trouble: "t", Measured: []topo.Measured{{Link: "a>b", GBs: 2.5}}}
+	v := view{Host: "0x12", Node: -1, Bus: "0000:01:00.0", Machine: []byte{1, 2}, Trouble: "t", Measured: []topo.Measured{{Link: "a>b", GBs: 2.5}}}
 	got, err := decodeView(v.encode())
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(v) {
 		t.Errorf("%+v, %v", got, err)

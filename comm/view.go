@@ -22,6 +22,7 @@ import (
 type view struct {
 	Host     string // hash of the host; empty if unknown
 	Node     int    // NUMA node of the CPUs on which the rank was made
+	Bus      string // where its GPU is; empty in host mode, or if the driver does not tell
 	Machine  []byte // topology file, compressed; empty if an earlier rank of the same process tells it
 	Trouble  string // what was wrong with NCCL_TOPO_FILE
 	Measured []topo.Measured
@@ -34,12 +35,13 @@ const (
 	maxViewNode     = 1 << 16
 )
 
-const viewFormat = 1
+const viewFormat = 2
 
 func (v view) encode() []byte {
 	b := []byte{viewFormat}
 	b = appendText(b, v.Host)
 	b = binary.BigEndian.AppendUint32(b, uint32(int32(v.Node)))
+	b = appendText(b, v.Bus)
 	b = appendText(b, v.Trouble)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(v.Machine)))
 	b = append(b, v.Machine...)
@@ -56,7 +58,7 @@ func decodeView(b []byte) (view, error) {
 	if f := r.u8(); f != viewFormat {
 		return view{}, fmt.Errorf("format %d is not %d", f, viewFormat)
 	}
-	v := view{Host: r.text(), Node: int(int32(r.u32())), Trouble: r.text()}
+	v := view{Host: r.text(), Node: int(int32(r.u32())), Bus: r.text(), Trouble: r.text()}
 	n := r.u32()
 	if n > maxMachineBytes || v.Node < discover.Unknown || v.Node > maxViewNode {
 		r.bad = true
@@ -81,6 +83,13 @@ func (c *Comm) ownView(tell bool) view {
 	v := view{Host: f.HostHash(), Node: f.NodeOf(discover.ThisAffinity()), Measured: c.e.measured.list()}
 	if len(v.Measured) > maxMeasured {
 		v.Measured = v.Measured[:maxMeasured]
+	}
+	if d := c.device(); d != nil && d.UUID != nil {
+		if uuid, ok := d.UUID(d.Hello(c.ctl)); ok {
+			if g := f.GPUWith(uuid); g != nil {
+				v.Bus = g.BusID
+			}
+		}
 	}
 	if !tell {
 		return v
@@ -122,6 +131,7 @@ func (c *Comm) describe(f *discover.Facts) (*topo.Machine, error) {
 		return nil, fmt.Errorf("%s: %w", c.set.Describe(param.NCCLTopoFile), err)
 	}
 	oneHost(m, f.HostHash())
+	place.Fill(m, f.Machine())
 	return m, nil
 }
 

@@ -136,6 +136,22 @@ func TestMIGInstancesAreApart(t *testing.T) {
 	}
 }
 
+func TestGPUByTheBytesOfItsUUID(t *testing.T) {
+	f := &Facts{GPUs: []GPU{{Index: 0, UUID: "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"}, {Index: 1, UUID: "MIG-10010203-0405-0607-0809-0a0b0c0d0e0f"}}}
+	uuid := [16]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	if g := f.GPUWith(uuid); g == nil || g.Index != 0 {
+		t.Errorf("found %+v", g)
+	}
+	uuid[0] = 0x10
+	if g := f.GPUWith(uuid); g == nil || g.Index != 1 {
+		t.Errorf("found %+v", g)
+	}
+	uuid[0] = 1
+	if g := f.GPUWith(uuid); g != nil {
+		t.Errorf("found %+v", g)
+	}
+}
+
 // Nothing of these is a failure: what is missing is unknown.
 func TestLittleIsKnown(t *testing.T) {
 	late := func() ([]GPU, error) { panic("broken driver") }

@@ -1,5 +1,10 @@
 package discover
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Unknown is a number that nobody could tell.
 const Unknown = -1
 
@@ -100,6 +105,17 @@ type NIC struct {
 func (f *Facts) GPUByUUID(uuid string) *GPU {
 	for i := range f.GPUs {
 		if f.GPUs[i].UUID == uuid {
+			return &f.GPUs[i]
+		}
+	}
+	return nil
+}
+
+// GPUWith finds a GPU or instance by the bytes of its UUID, as the CUDA driver gives them (cuDeviceGetUuid_v2 of cuda.h).
+func (f *Facts) GPUWith(uuid [16]byte) *GPU {
+	text := fmt.Sprintf("-%x-%x-%x-%x-%x", uuid[:4], uuid[4:6], uuid[6:8], uuid[8:10], uuid[10:])
+	for i := range f.GPUs {
+		if strings.HasSuffix(strings.ToLower(f.GPUs[i].UUID), text) { // GPU-… or MIG-…
 			return &f.GPUs[i]
 		}
 	}

@@ -181,3 +181,56 @@ func TestSearchOnTwoHosts(t *testing.T) {
 		}
 	}
 }
+
+func TestPutOnGPUs(t *testing.T) {
+	m := host()
+	m.GPUs()[0].Rank = 7 // of a file
+	err := PutOnGPUs(m, []OnGPU{{0, "", "0000:81:00.0"}, {1, "", "0000:01:00.0"}, {2, "", "0000:81:00.0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := build(t, m)
+	if len(s.Ranks) != 3 || s.Count(topo.DEVNode) != 2 || s.RankByNumber(2).Device != s.RankByNumber(0).Device || s.RankByNumber(1).Device.Dev.BusID != "0000:01:00.0" {
+		t.Errorf("placed as\n%s", text(t, m))
+	}
+	m = host()
+	m.CPUs[0].HostHash, m.CPUs[1].HostHash = "0x1", "0x2"
+	if err := PutOnGPUs(m, []OnGPU{{0, "0x1", "0000:81:00.0"}}); err == nil || !strings.Contains(err.Error(), "rank 0 is on a GPU at 0000:81:00.0") {
+		t.Errorf("a GPU of another host: %v", err)
+	}
+}
+
+// A skeleton of a cloud provider says where devices hang; what they are is seen here.
+func TestFill(t *testing.T) {
+	const skeleton = `<system version="1"><cpu numaid="0" affinity="00ff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49">
+  <pci busid="ffff:ff:01.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+    <pci busid="0000:01:00.0" class="0x030200" link_speed="32 GT/s" link_width="16"/>
+    <pci busid="0000:02:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"/>
+  </pci></cpu><cpu numaid="1"><pci busid="0000:81:00.0"><gpu dev="5"/></pci></cpu></system>`
+	m, err := topo.Read("skeleton", []byte(skeleton))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := host()
+	nic := topo.NewPCI("0000:02:00.0")
+	net := topo.NewNet("mlx5_0")
+	net.Dev, net.Speed, net.GDR = "0", 200000, 1
+	nic.NICs = []*topo.NIC{{Nets: []*topo.Net{net}}}
+	seen.CPUs[0].PCI = append(seen.CPUs[0].PCI, nic)
+	seen.CPUs[0].PCI = append(seen.CPUs[0].PCI, topo.NewPCI("0000:03:00.0")) // not in the skeleton
+	Fill(m, seen)
+	if err := PutOnGPUs(m, []OnGPU{{0, "", "0000:01:00.0"}, {1, "", "0000:81:00.0"}}); err != nil {
+		t.Fatal(err)
+	}
+	s := build(t, m)
+	kind, bw, _ := s.Path(s.RankByNumber(0).Node, s.Nodes[topo.NETNode][0])
+	if kind != topo.PIX || bw != 24 {
+		t.Errorf("from the GPU to its NIC: %s %g", kind, bw)
+	}
+	if c := m.CPUs[1]; c.Arch != "x86_64" || c.Vendor != "GenuineIntel" || m.CPUs[0].Vendor != "AuthenticAMD" {
+		t.Errorf("the second node is %+v", c)
+	}
+	if p := m.FindPCI("0000:01:00.0"); p.LinkSpeed != "32 GT/s" || m.FindPCI("0000:81:00.0").GPUs[0].Dev != 5 || m.FindPCI("0000:81:00.0").GPUs[0].SM != 80 || m.FindPCI("0000:03:00.0") != nil {
+		t.Errorf("filled to\n%s", text(t, m))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -36,7 +37,9 @@ func child(t *testing.T, library string, check func(t *testing.T, out string)) {
 	t.Helper()
 	for _, bind := range []string{"", "1"} {
 		t.Run("LD_BIND_NOW="+bind, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], "-library", library)
+			// A binary of another architecture needs an emulator for its children too.
+			words := append(strings.Fields(os.Getenv("GCCL_TEST_WRAP")), os.Args[0], "-library", library)
+			cmd := exec.Command(words[0], words[1:]...)
 			cmd.Env = append(os.Environ(), "LD_BIND_NOW="+bind)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
@@ -58,8 +61,12 @@ func TestNoDriver(t *testing.T) {
 // The calls arrive, and what an old driver lacks is an error code instead of the end of the process.
 func TestOldLibrary(t *testing.T) {
 	lib := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-o", lib, "testdata/libnvidia-ml.c").CombinedOutput(); err != nil {
-		t.Fatalf("gcc: %v\n%s", err, out)
+	cc := "gcc"
+	if os.Getenv("GCCL_TEST_WRAP") != "" && runtime.GOARCH == "arm64" {
+		cc = "aarch64-linux-gnu-gcc"
+	}
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-o", lib, "testdata/libnvidia-ml.c").CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", cc, err, out)
 	}
 	child(t, lib, func(t *testing.T, out string) {
 		if !strings.Contains(out, "<nil> [{Index:0 UUID:GPU-17 Name: BusID: SM:90 MIG:<nil> Links:[] C2C:[] P2P:map[] Fabric:<nil>}]") ||
