@@ -79,7 +79,7 @@ func (c *conformance) rows(name string, nodes int, f *oracleFile) bool {
 		for _, p := range v.problems {
 			c.t.Errorf("%s, %d nodes, %s: %s", name, nodes, kind, p)
 		}
-		row := fmt.Sprintf("%-39s %d %-4s %-32s", name, nodes, kind, summary(ours, v, nodes))
+		row := fmt.Sprintf("%-39s %d %-7s %-32s", name, nodes, kind, summary(ours, v, nodes))
 		if want == nil || want.Graphs == nil {
 			c.line("%s | no oracle", row)
 			continue

@@ -18,9 +18,10 @@ func (p Pattern) heads() bool { return p == NVLS || p == CollNet }
 
 // Ids of graphs in files.
 const (
-	RingID = 0
-	TreeID = 1
-	NVLSID = 3
+	RingID  = 0
+	TreeID  = 1
+	ChainID = 2
+	NVLSID  = 3
 )
 
 // Graph is a set of channels of one pattern that the links carry all at once.

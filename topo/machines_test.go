@@ -196,6 +196,34 @@ func TestNICsOutOfReach(t *testing.T) {
 	}
 }
 
+// Networks that reduce get chains over the devices that do it, and over no others.
+func TestChainsForNetworksThatReduce(t *testing.T) {
+	m := bigMachine()
+	m.Walk(func(_ *CPU, _, p *PCI) {
+		for _, n := range p.NICs {
+			if n.Nets[0].Dev < "2" { // devices 0, 1, 1x
+				n.Nets[0].Coll = 1
+			}
+		}
+	})
+	o := DefaultOptions()
+	if d := decide(t, m, o); d.Chain != nil {
+		t.Error("one node has a chain")
+	}
+	o.Nodes = 2
+	d := decide(t, m, o)
+	checkAll(t, "networks that reduce", d)
+	if d.Chain == nil || d.Chain.ID != ChainID || d.Chain.Pattern != Tree {
+		t.Fatalf("chain %+v", d.Chain)
+	}
+	for _, c := range d.Chain.Channels {
+		if !c.In.Net.Coll || c.In != c.Out {
+			t.Errorf("a chain over %v and %v", c.In, c.Out)
+		}
+	}
+	t.Logf("chain %dx%g", d.Chain.N(), d.Chain.BWInter)
+}
+
 // Machines far larger than any are refused, not built for minutes.
 func TestHugeMachinesAreRefused(t *testing.T) {
 	for _, cpus := range []int{3000, 10000} {

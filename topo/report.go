@@ -16,7 +16,7 @@ type Report struct {
 	RankOrder []int                  `json:"rank_order"`
 	GPUGPU    [][]PathSummary        `json:"gpu_gpu"`
 	GPUNet    [][]NetPathSummary     `json:"gpu_net,omitempty"`
-	Graphs    map[string]GraphReport `json:"graphs"` // "ring", "tree", "nvls"
+	Graphs    map[string]GraphReport `json:"graphs"` // "ring", "tree", "nvls", "collnet"
 	Channels  ChannelCounts          `json:"channels"`
 	Rings     []RingRun              `json:"ring_orders"`
 	Trees     map[string][]TreeRun   `json:"trees"` // by rank
@@ -95,6 +95,9 @@ func (d *Decision) graphs() map[string]GraphReport {
 	m := map[string]GraphReport{"ring": d.Ring.report(), "tree": d.Tree.report()}
 	if d.NVLS != nil {
 		m["nvls"] = d.NVLS.report()
+	}
+	if d.Chain != nil {
+		m["collnet"] = d.Chain.report()
 	}
 	return m
 }

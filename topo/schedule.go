@@ -34,6 +34,7 @@ type task struct {
 	left               int // steps in all
 	hops               map[hopKey]int
 	types              map[PathType]bool
+	coll               bool      // see limits
 	unbounded          bool      // for the test of bounds
 	runs               int       // walks, for the same
 	extra              []float64 // speeds beyond the list
@@ -89,7 +90,7 @@ func (t *task) table() []float64 {
 // first are the limits that the search begins with.
 func (t *task) first() limits {
 	l := limits{pattern: t.pattern, same: !shapes[t.pattern].heads, typeIntra: t.minIntra, typeInter: t.minInter,
-		minCh: t.minCh, maxCh: t.maxCh}
+		minCh: t.minCh, maxCh: t.maxCh, coll: t.coll}
 	if t.mayCross == 1 {
 		l.crossNic = 1
 	}

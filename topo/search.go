@@ -13,6 +13,7 @@ type Decision struct {
 	Ring   *Graph
 	Tree   *Graph
 	NVLS   *Graph // nil if the GPUs cannot
+	Chain  *Graph // for networks that reduce (SHARP); nil if no network device does, or nothing was found
 }
 
 // Search finds the channels of a system. It returns an error if the job needs a network and the system has none, or if a graph
@@ -40,6 +41,9 @@ func Search(s *System, o Options) (*Decision, error) {
 	} else if d.Tree == nil {
 		d.Tree, _ = newTask(s, o, BalancedTree, n, n).graph(TreeID)
 	}
+	if d.Chain, err = chain(s, o, max(1, n)); err != nil {
+		return nil, err
+	}
 	if s.minSM() < 90 || s.Count(NVSNode) == 0 {
 		return d, nil
 	}
@@ -53,6 +57,25 @@ func Search(s *System, o Options) (*Decision, error) {
 	}
 	d.NVLS, _ = newTask(s, o, NVLS, least, heads).graph(NVLSID)
 	return d, nil
+}
+
+// chain searches chains that begin and end at a network device that reduces: at most as many as rings.
+func chain(s *System, o Options, most int) (*Graph, error) {
+	if o.Nodes < 2 || !slices.ContainsFunc(s.Nodes[NETNode], func(n *Node) bool { return n.Net.Coll }) {
+		return nil, nil
+	}
+	if g, err := o.loaded(s, ChainID); err != nil || g != nil {
+		return g, err
+	}
+	t := newTask(s, o, Tree, 1, most)
+	t.coll = true
+	t.widen()
+	t.double()
+	t.raise()
+	if t.best.n() == 0 {
+		return nil, nil
+	}
+	return t.best.graph(s, ChainID), nil
 }
 
 func (s *System) reachesNet() bool {

@@ -32,6 +32,7 @@ type limits struct {
 	bwIntra, bwInter     float64
 	minCh, maxCh         int
 	anyNext              bool // try all GPUs, also beside a switch
+	coll                 bool // only network devices that reduce themselves
 }
 
 // walk looks for channels one after the other, each from GPU to GPU, depth first with a budget of steps, and keeps the best

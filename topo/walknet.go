@@ -13,7 +13,7 @@ func (w *walk) fromNets() {
 		n := nets[(w.done+i)%len(nets)]
 		net := w.nets[n]
 		amount := w.amounts[inter][whole]
-		if w.ports[n] < amount {
+		if w.ports[n] < amount || (w.coll && !net.Net.Coll) {
 			continue
 		}
 		if w.sh.closes && w.crossNic == 2 && w.done%2 == 1 && n != w.chans[w.done-1].out {
