@@ -166,14 +166,6 @@ func (n *narrow) add(p *path, limit PathType) {
 	if p.typ > limit || p.typ >= DIS || p.bw < n.bw || len(p.links) < 2 {
 		return
 	}
-	if p.narrow == nil {
-		p.narrow = p.links[len(p.links)-1]
-		for _, k := range slices.Backward(p.links) {
-			if k.BW < p.narrow.BW {
-				p.narrow = k
-			}
-		}
-	}
 	n.count(0, p.narrow, &n.least)
 	n.count(1, p.links[len(p.links)-2], &n.last)
 }

@@ -2,6 +2,9 @@ package topo
 
 import "math"
 
+// maxChannels is the largest number of execution channels (NCCL 2.30.7); a search finds at most half, which are doubled.
+const maxChannels = 64
+
 // Counts computes the numbers of execution channels (shared/topo/FORMAT.md, section 6). A search's channel is run twice: the
 // copies halve the latency of trees and give each of the two trees over nodes its own channels.
 func (d *Decision) Counts() ChannelCounts {

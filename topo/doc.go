@@ -13,6 +13,8 @@
 //	Build(machine, options) (*System, error)        refuses what is unknown and needed, by file, line and element
 //	Search(system, options) *Decision               paths, ring, tree and NVLS channels
 //	Decision.Report() *Report                       for people, the tuner and gccl-topo search --json
+//	NewJob(orders of all nodes) (*Job, error)       rings and trees over nodes, after Agree
+//	ReadGraphs, WriteGraphs                         graph files
 //
 // Discovery, in packages under this one, fills a Machine.
 package topo

@@ -224,6 +224,28 @@ func TestChainsForNetworksThatReduce(t *testing.T) {
 	t.Logf("chain %dx%g", d.Chain.N(), d.Chain.BWInter)
 }
 
+// A system may be searched by several goroutines at once (go test -race).
+func TestSearchesOfOneSystemAtOnce(t *testing.T) {
+	s, o, err := loadSystem(t, "hgx-a100-8gpu-4nic", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := make(chan string)
+	for range 3 {
+		go func() {
+			d, err := Search(s, o)
+			if err != nil {
+				texts <- err.Error()
+				return
+			}
+			texts <- graphText(d.graphs()["ring"]) + graphText(d.graphs()["tree"])
+		}()
+	}
+	if a, b, c := <-texts, <-texts, <-texts; a != b || b != c {
+		t.Errorf("three answers:\n%s\n%s\n%s", a, b, c)
+	}
+}
+
 // Machines far larger than any are refused, not built for minutes.
 func TestHugeMachinesAreRefused(t *testing.T) {
 	for _, cpus := range []int{3000, 10000} {

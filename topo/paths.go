@@ -8,7 +8,7 @@ type path struct {
 	bw    float64 // of its narrowest link
 	links []*Link
 
-	narrow *Link // the narrowest one, when somebody has asked
+	narrow *Link // the narrowest one, the last of equal ones
 }
 
 // betterThan prefers the type, then the bandwidth, then fewer hops.
@@ -20,6 +20,14 @@ func (p path) betterThan(q path) bool {
 		return p.bw > q.bw
 	}
 	return len(p.links) < len(q.links)
+}
+
+func (p *path) setNarrow() {
+	for _, l := range p.links {
+		if p.narrow == nil || l.BW <= p.narrow.BW {
+			p.narrow = l
+		}
+	}
 }
 
 // path returns the way from a to b.
@@ -56,6 +64,11 @@ func (s *System) computePaths(o Options) {
 	s.overC2C()
 	s.throughPeers(o)
 	s.withoutGDR()
+	for i := range s.paths {
+		for j := range s.paths[i] {
+			s.paths[i][j].setNarrow()
+		}
+	}
 	for _, n := range s.Nodes[NETNode] {
 		n.Net.localGPU = s.localGPU(n)
 		n.Net.closeGPUs, _ = s.local(n, GPUNode)
