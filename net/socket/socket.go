@@ -95,13 +95,13 @@ func (t *Transport) Open(o transport.Options) (transport.Endpoint, error) {
 	var failures []error
 	for i, d := range e.devs {
 		for _, a := range d.Addrs {
-			l, err := listen(a)
+			ls, err := listen(a, d.Name, sharesNetwork(e.devs, i))
 			if err != nil {
 				failures = append(failures, fmt.Errorf("%s: %w", d.Name, err))
 				continue
 			}
-			listeners = append(listeners, l)
-			e.places = append(e.places, place{netip.AddrPortFrom(a, uint16(l.Addr().(*stdnet.TCPAddr).Port)), i})
+			listeners = append(listeners, ls...)
+			e.places = append(e.places, place{netip.AddrPortFrom(a, portOf(ls[0])), i})
 		}
 	}
 	if len(listeners) == 0 {
@@ -116,16 +116,6 @@ func (t *Transport) Open(o transport.Options) (transport.Endpoint, error) {
 	}
 	e.acc = transport.NewAcceptor(o.Secret, listeners...)
 	return e, nil
-}
-
-func listen(a netip.Addr) (stdnet.Listener, error) {
-	var lc stdnet.ListenConfig
-	lc.SetMultipathTCP(false)
-	network := "tcp6"
-	if a.Is4() {
-		network = "tcp4"
-	}
-	return lc.Listen(context.Background(), network, netip.AddrPortFrom(a, 0).String()) // listening does not block
 }
 
 func (e *endpoint) C() unsafe.Pointer { return unsafe.Pointer(e.p) }

@@ -46,8 +46,7 @@ void stream_died(stream *s, int why) {
   if (c->byed)
     gccl_net_fail(&c->base.fault, GCCL_NET_EREMOTE, "socket: rank %d has closed the connection", c->base.peer);
   else
-    gccl_net_fail(&c->base.fault, why == DEAD_SILENT || why == ETIMEDOUT ? GCCL_NET_ETIMEOUT : GCCL_NET_EREMOTE, "socket: rank %d: %s",
-                  c->base.peer, reason(s, text));
+    gccl_net_fail(&c->base.fault, GCCL_NET_EREMOTE, "socket: rank %d: %s", c->base.peer, reason(s, text));
 }
 
 static segment *build(stream *s, uint8_t kind, uint32_t aux) {

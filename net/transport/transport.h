@@ -52,8 +52,8 @@ enum {
   GCCL_NET_ENOMEM = -3,   /* out of memory or of a resource with a limit */
   GCCL_NET_ENOTSUP = -4,  /* this transport cannot do that with this memory */
   GCCL_NET_ESYSTEM = -5,  /* a system call or a library failed */
-  GCCL_NET_ETIMEOUT = -6, /* only in faults: the peer did not answer in time */
-  GCCL_NET_EREMOTE = -7,  /* only in faults: the peer has ended or broke the protocol */
+  GCCL_NET_ETIMEOUT = -6, /* only while connecting: the peer did not answer in time */
+  GCCL_NET_EREMOTE = -7,  /* only in faults: the peer has ended, does not answer, or broke the protocol */
 };
 
 typedef struct gccl_net_ops gccl_net_ops;

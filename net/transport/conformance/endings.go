@@ -101,16 +101,22 @@ func Endings(t *testing.T, m Maker) {
 	})
 }
 
-// echo sends n messages behind puts and compares what comes back.
+// echo sends n messages behind puts of eight bytes and compares what comes back.
 func echo(t *testing.T, s *side, n int) {
 	t.Helper()
 	for i := range n {
-		want := uint64(i)*0x9e3779b97f4a7c15 + 1
-		binary.LittleEndian.PutUint64(s.mem, want)
-		s.post(s, put(s, 0, 0, 8), msg(binary.LittleEndian.AppendUint64(nil, uint64(i))...))
-		got := s.next(transport.Message, s).Data
-		if len(got) != 16 || binary.LittleEndian.Uint64(got) != uint64(i) || binary.LittleEndian.Uint64(got[8:]) != want {
-			t.Fatalf("message %d: %x, want the put value %x", i, got, want)
-		}
+		s.echoOf(uint64(i), 8)
+	}
+}
+
+// echoOf puts the first bytes of memory, sends a message behind it and compares what comes back. The other end's memory must
+// be like this one's behind those bytes.
+func (s *side) echoOf(i uint64, bytes int) {
+	s.t.Helper()
+	fill(s.mem[:bytes], int(i)+1)
+	s.post(s, put(s, 0, 0, bytes), msg(binary.LittleEndian.AppendUint64(nil, i)...))
+	got := s.next(transport.Message, s).Data
+	if len(got) != 24 || binary.LittleEndian.Uint64(got) != i || string(got[8:16]) != string(s.mem[:8]) || binary.LittleEndian.Uint64(got[16:]) != sum(s.mem) {
+		s.t.Fatalf("message %d: %x, want what was put: %x and sum %x", i, got, s.mem[:8], sum(s.mem))
 	}
 }

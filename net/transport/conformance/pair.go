@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"os/exec"
 	"runtime"
 	"testing"
 	"time"
@@ -15,6 +16,10 @@ type Maker struct {
 	Open func(t testing.TB, rank int, secret transport.Secret) transport.Endpoint
 	// OneProcess transports have both ranks in one process in every test.
 	OneProcess bool
+	// Spawn, if given, changes the command that starts the process at the other end, and Started prepares it before it
+	// opens its endpoint.
+	Spawn   func(*exec.Cmd)
+	Started func(pid int)
 	// Scale divides the amounts of the long tests, for slow machines.
 	Scale int
 }

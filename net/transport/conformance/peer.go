@@ -3,8 +3,10 @@ package conformance
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"os"
 	"os/exec"
@@ -89,6 +91,9 @@ func (m Maker) withPeer(t testing.TB, n int) (*side, *peer) {
 		p.cmd = exec.CommandContext(ctx, os.Args[0], childArg)
 		p.cmd.Stderr = os.Stderr
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if m.Spawn != nil {
+			m.Spawn(p.cmd)
+		}
 		var err error
 		if p.in, err = p.cmd.StdinPipe(); err != nil {
 			t.Fatal(err)
@@ -106,6 +111,9 @@ func (m Maker) withPeer(t testing.TB, n int) (*side, *peer) {
 			_ = p.cmd.Wait()
 			cancel()
 		}()
+		if m.Started != nil {
+			m.Started(p.cmd.Process.Pid)
+		}
 	}
 	s := m.side(t, 0, n)
 	t.Cleanup(func() { // before that of side
@@ -135,7 +143,7 @@ func (m Maker) withPeer(t testing.TB, n int) (*side, *peer) {
 // serve is the other end. It obeys until its input ends:
 //
 //	serve               polls and forgets
-//	echo                polls, and sends each message back with what its memory begins with
+//	echo                polls, and sends each message back with what its memory begins with and a sum of all of it
 //	pingpong bytes n    is the second of a round trip
 func (m Maker) serve(in io.Reader, out io.Writer) (err error) {
 	lines := bufio.NewScanner(in)
@@ -215,7 +223,8 @@ func (s *side) echo(ended *atomic.Bool) {
 		events := transport.Poll(s.ep.C(), 16)
 		for _, e := range events {
 			if e.Kind == transport.Message {
-				back = append(back, msg(append(e.Data, s.mem[:8]...)...))
+				answer := binary.LittleEndian.AppendUint64(append(e.Data, s.mem[:8]...), sum(s.mem))
+				back = append(back, msg(answer...))
 			}
 		}
 		n, _ := transport.Post(s.conn, back...)
@@ -225,6 +234,10 @@ func (s *side) echo(ended *atomic.Bool) {
 		}
 	}
 }
+
+var table = crc64.MakeTable(crc64.ECMA)
+
+func sum(b []byte) uint64 { return crc64.Checksum(b, table) }
 
 // failing is a testing.TB of a process that is no test.
 type failing struct{ testing.TB }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,12 +31,16 @@ func Run(t *testing.T, m Maker) {
 }
 
 // sizes are around every boundary that a transport may have.
-var sizes = []int{0, 1, 7, 8, 9, 63, 64, 65, 255, 4095, 4096, 4097, 65535, 65536, 65537, 1<<20 - 1, 1<<20 + 1, 3 << 20}
+var sizes = []int{0, 1, 7, 8, 9, 63, 64, 65, 255, 4095, 4096, 4097, 65535, 65536, 65537, 300_000, 1<<20 - 1, 1<<20 + 1, 3 << 20}
+
+func (m Maker) sizes() []int {
+	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > 4<<20/m.Scale })
+}
 
 func testPut(t *testing.T, m Maker) {
 	const room = 4 << 20
 	a, b := m.pair(t, room)
-	for i, n := range sizes {
+	for i, n := range m.sizes() {
 		fill(a.mem, i)
 		clear(b.mem)
 		off, loff := 128+i, 64+3*i
@@ -69,7 +74,7 @@ func testInline(t *testing.T, m Maker) {
 func testGet(t *testing.T, m Maker) {
 	const room = 4 << 20
 	a, b := m.pair(t, room)
-	for i, n := range sizes {
+	for i, n := range m.sizes() {
 		fill(b.mem, i)
 		clear(a.mem)
 		off, loff := 128+i, 64+3*i
