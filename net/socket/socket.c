@@ -318,8 +318,12 @@ void gccl_socket_start(gccl_net_conn *base) {
   gccl_conns_add(&e->conns, base);
 }
 
-int gccl_socket_frame_wrong(const void *head) {
+/* Gives a head its magic number and its check word. */
+void gccl_socket_seal(void *head) {
   frame f;
+  _Static_assert(sizeof f == GCCL_SOCKET_HEAD, "the length that Go knows");
   memcpy(&f, head, sizeof f);
-  return frame_wrong(&f) != NULL;
+  f.magic = FRAME_MAGIC;
+  f.check = frame_check(&f);
+  memcpy(head, &f, sizeof f);
 }

@@ -375,7 +375,7 @@ func describe(ps []place) string {
 
 // start gives copies of the descriptors to C.
 func (c *conn) start(streams []*stdnet.TCPConn) error {
-	fds := make([]C.int, 0, len(streams))
+	fds := make([]int, 0, len(streams))
 	err := func() error {
 		for _, t := range streams {
 			raw, err := t.SyscallConn()
@@ -387,20 +387,34 @@ func (c *conn) start(streams []*stdnet.TCPConn) error {
 			if err := raw.Control(func(p uintptr) { fd, inner = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || inner != nil {
 				return errors.Join(err, inner)
 			}
-			fds = append(fds, C.int(fd))
+			fds = append(fds, fd)
 		}
-		var why text
-		if c.p = C.gccl_socket_conn(c.ep.p, C.int32_t(c.peer), &fds[0], C.int(len(fds)), &why[0]); c.p == nil {
-			return errors.New(why.String())
-		}
-		return nil
+		return c.adopt(fds)
 	}()
 	if err != nil {
 		for _, fd := range fds {
-			_ = unix.Close(int(fd))
+			_ = unix.Close(fd)
 		}
-		return err
+	}
+	return err
+}
+
+// adopt makes the connection of descriptors, which are C's if it succeeds.
+func (c *conn) adopt(fds []int) error {
+	raw := make([]C.int, len(fds))
+	for i, fd := range fds {
+		raw[i] = C.int(fd)
+	}
+	var why text
+	if c.p = C.gccl_socket_conn(c.ep.p, C.int32_t(c.peer), &raw[0], C.int(len(raw)), &why[0]); c.p == nil {
+		return errors.New(why.String())
 	}
 	C.gccl_socket_start(c.p)
 	return nil
 }
+
+// headBytes is the length of a frame's head.
+const headBytes = C.GCCL_SOCKET_HEAD
+
+// seal makes a head believable: for tests.
+func seal(head []byte) { C.gccl_socket_seal(unsafe.Pointer(unsafe.SliceData(head))) }

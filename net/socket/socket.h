@@ -17,6 +17,8 @@ gccl_net_ep *gccl_socket_open(int32_t rank, char *why);
 void gccl_socket_set_io(gccl_net_ep *, const gccl_socket_io *, void *arg);
 gccl_net_conn *gccl_socket_conn(gccl_net_ep *, int32_t peer, const int *fds, int n, char *why);
 void gccl_socket_start(gccl_net_conn *);
-int gccl_socket_frame_wrong(const void *head);
+void gccl_socket_seal(void *head);
+
+enum { GCCL_SOCKET_HEAD = 48 };
 
 #endif
