@@ -98,8 +98,8 @@ static int serve_ring(gin *g, unsigned context, gin_peer *p) {
     x->counter[(uint64_t)(uint32_t)p->rank * x->depth + at] = !wrong && d.op & GFD_COUNTER ? d.counter + 1 : 0;
     if (!wrong && !p->faulted) wrong = issue(g, context, p, &d);
     if (wrong)
-      gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: descriptor %u to rank %d in context %u cannot be obeyed: %s", g->rank, x->seen[p->rank],
-                    p->rank, context, wrong);
+      gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: descriptor %u to rank %d in context %u cannot be obeyed: %s", g->rank,
+                    x->seen[p->rank], p->rank, context, wrong);
     x->seen[p->rank]++;
   }
   uint32_t now = x->seen[p->rank];

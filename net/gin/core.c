@@ -261,7 +261,8 @@ int gin_serve(gin *g) {
 }
 
 static int idle(gin *g) {
-  return g->ndirty == 0 && atomic_load_explicit(&g->port.head, memory_order_acquire) == atomic_load_explicit(&g->port.tail, memory_order_relaxed);
+  return g->ndirty == 0 &&
+         atomic_load_explicit(&g->port.head, memory_order_acquire) == atomic_load_explicit(&g->port.tail, memory_order_relaxed);
 }
 
 int gin_drain(gin *g, uint64_t ns) {

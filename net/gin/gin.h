@@ -14,11 +14,11 @@
 #include "gfd.h"
 
 enum {
-  GIN_ENDPOINTS = 4,  /* transports of one object */
-  GIN_WORK = 64,      /* work requests of a peer that wait for its connection */
-  GIN_WINDOWS = 64,   /* of a communicator: as in struct ncclComm */
-  GIN_CONTEXTS = 16,  /* guess: NCCL offers 4 connections with a few contexts each */
-  GIN_EVENTS = 64,    /* taken from a transport at a time */
+  GIN_ENDPOINTS = 4, /* transports of one object */
+  GIN_WORK = 64,     /* work requests of a peer that wait for its connection */
+  GIN_WINDOWS = 64,  /* of a communicator: as in struct ncclComm */
+  GIN_CONTEXTS = 16, /* guess: NCCL offers 4 connections with a few contexts each */
+  GIN_EVENTS = 64,   /* taken from a transport at a time */
   GIN_TEXT = 256
 };
 
@@ -39,9 +39,9 @@ typedef struct {
   gccl_net_conn *conn; /* NULL: not reached through the network */
   int32_t rank;
   uint8_t endpoint;
-  uint8_t dirty;   /* has work that is not posted */
-  uint8_t left;    /* the rank has said that it leaves: its connection may end */
-  uint8_t faulted; /* the connection has failed; fault says why */
+  uint8_t dirty;           /* has work that is not posted */
+  uint8_t left;            /* the rank has said that it leaves: its connection may end */
+  uint8_t faulted;         /* the connection has failed; fault says why */
   uint32_t sent, received; /* messages: numbers of the last ones */
   uint32_t first, nwork;   /* work [first, first + nwork) */
   uint64_t tracked;        /* tracked commands posted */
@@ -58,20 +58,20 @@ typedef struct {
   uint8_t used, format; /* enum gfd_format */
   uint32_t nsignals, ncounters, depth;
   uint64_t *signals, *counters;
-  char *rings;     /* rank r at r × depth × bytes of a descriptor */
-  uint32_t *pis;   /* by rank: descriptors claimed by producers */
-  uint32_t *cis;   /* by rank: descriptors completed; stored with release */
-  uint32_t *seen;  /* by rank: descriptors taken */
+  char *rings;       /* rank r at r × depth × bytes of a descriptor */
+  uint32_t *pis;     /* by rank: descriptors claimed by producers */
+  uint32_t *cis;     /* by rank: descriptors completed; stored with release */
+  uint32_t *seen;    /* by rank: descriptors taken */
   uint32_t *counter; /* by rank and slot: the counter that a completion raises, plus 1; 0 none */
 } gin_context;
 
 typedef struct gin {
   gccl_port port; /* first: help gets its address */
   int32_t rank, nranks;
-  struct ncclComm *comm; /* whose areas and mirrors the agent writes; NULL in tests of contexts */
+  struct ncclComm *comm;          /* whose areas and mirrors the agent writes; NULL in tests of contexts */
   gccl_net_ep *ep[GIN_ENDPOINTS]; /* by the place of the transport in the list of candidates; NULL: not used */
-  gin_peer *peer; /* nranks */
-  int32_t *dirty; /* peers with work that is not posted */
+  gin_peer *peer;                 /* nranks */
+  int32_t *dirty;                 /* peers with work that is not posted */
   int ndirty;
   gin_region area, mirrors;
   gin_window window[GIN_WINDOWS];
@@ -83,9 +83,9 @@ typedef struct gin {
   /* The thread. */
   pthread_t thread;
   int running;
-  uint64_t spin_ns, nap_ns; /* silence before it naps (UINT64_MAX: never); length of a nap */
-  int cpu;                  /* to run on; -1 any */
-  _Atomic(uint32_t) stop, lock, deep, wanted; /* wanted: who wait for the lock and must get it */
+  uint64_t spin_ns, nap_ns;                         /* silence before it naps (UINT64_MAX: never); length of a nap */
+  int cpu;                                          /* to run on; -1 any */
+  _Atomic(uint32_t) stop, lock, deep, wanted;       /* wanted: who wait for the lock and must get it */
   _Atomic(uint64_t) helped, naps, served, first_ns; /* first_ns: from a nap's end to the first thing that moved, the last time */
 } gin;
 
@@ -94,12 +94,12 @@ gin *gin_new(int32_t rank, int32_t nranks, struct ncclComm *comm);
 void gin_free(gin *); /* Preconditions: stopped; endpoints are closed */
 void gin_endpoint(gin *, int slot, gccl_net_ep *);
 void gin_connect(gin *, int32_t rank, int slot, gccl_net_conn *); /* NULL: not any more */
-void gin_acquire(gin *); /* the lock, whatever the thread does */
+void gin_acquire(gin *);                                          /* the lock, whatever the thread does */
 void gin_release(gin *);
 int gin_try(gin *);
-void gin_rouse(gin *); /* makes a sleeping thread give the lock up */
-int gin_serve(gin *); /* under the lock: moves whatever can be moved; 1 if anything did */
-int gin_help(gin *);  /* the same for a caller without the lock: 0 if somebody else is at it */
+void gin_rouse(gin *);             /* makes a sleeping thread give the lock up */
+int gin_serve(gin *);              /* under the lock: moves whatever can be moved; 1 if anything did */
+int gin_help(gin *);               /* the same for a caller without the lock: 0 if somebody else is at it */
 int gin_drain(gin *, uint64_t ns); /* until all commands and work are posted; 1 if that came in time */
 
 /* Room for n work requests of a peer; 0 if its connection does not take more now. */
@@ -122,8 +122,8 @@ void gin_deregister(gin_region *);
 int gin_import(gin *, int32_t rank, const void *blob, uint32_t bytes, gccl_net_rmr *, char *why);
 int gin_window_add(gin *, uint32_t number, void *base, uint64_t bytes, gin_window **, char *why);
 void gin_window_drop(gin *, uint32_t number);
-char *gin_mirror(uint64_t bytes); /* memory for mirrors: pages come when they are touched */
-void gin_unmirror(gin *);         /* gives it back. Preconditions: no connection */
+char *gin_mirror(uint64_t bytes);  /* memory for mirrors: pages come when they are touched */
+void gin_unmirror(gin *);          /* gives it back. Preconditions: no connection */
 void gin_dismiss(gin *, int slot); /* ends the connections and registrations of an endpoint, before it is closed */
 
 /* prove.c: a put and a signal behind it, to show that a connection carries both. Preconditions: the object has a communicator.

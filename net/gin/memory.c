@@ -38,7 +38,8 @@ int gin_window_add(gin *g, uint32_t number, void *base, uint64_t bytes, gin_wind
   for (int i = 0; i < GIN_WINDOWS; i++) {
     gin_window *w = &g->window[i];
     if (w->number) continue;
-    if (!w->remote && !(w->remote = calloc((size_t)g->nranks, sizeof *w->remote))) return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
+    if (!w->remote && !(w->remote = calloc((size_t)g->nranks, sizeof *w->remote)))
+      return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
     memset(w->remote, 0, (size_t)g->nranks * sizeof *w->remote);
     int rc = gin_register(g, &w->local, base, bytes, why);
     if (rc < 0) {

@@ -13,7 +13,8 @@ int gin_prove(gin *g, int32_t rank, const unsigned char pattern[GIN_PROOF]) {
   w->remote = &p->mirror;
   w->roff = p->mirror_off + g->comm->geo.p2p;
   gin_local(g, p, w, src, GIN_PROOF);
-  gccl_msg_signal m = {.head = {.kind = GCCL_MSG_SIGNAL, .place = GCCL_AT_AREA, .op = GCCL_SIGNAL_RAISE}, .off = word_of(g, g->rank), .value = 1};
+  gccl_msg_signal m = {
+      .head = {.kind = GCCL_MSG_SIGNAL, .place = GCCL_AT_AREA, .op = GCCL_SIGNAL_RAISE}, .off = word_of(g, g->rank), .value = 1};
   gin_message(g, p, &m, sizeof m, 0);
   return 1;
 }

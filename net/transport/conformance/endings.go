@@ -30,7 +30,7 @@ func Endings(t *testing.T, m Maker) {
 		}
 	})
 	t.Run("killed while much is under way", func(t *testing.T) {
-		const n = 32 << 20
+		n := 32 << 20 / max(m.Scale, 1)
 		s, p := m.withPeer(t, n)
 		p.ask("echo")
 		echo(t, s, 10)

@@ -149,6 +149,16 @@ func (s *side) post(other *side, work ...transport.Work) {
 	}
 }
 
+// tryPost posts until something other than full queues is the answer.
+func (s *side) tryPost(other *side, work ...transport.Work) (n int, err error) {
+	s.t.Helper()
+	until(s.t, "room in the queues", func() bool {
+		n, err = transport.Post(s.conn, work...)
+		return n > 0 || err != transport.ErrBusy
+	}, s, other)
+	return n, err
+}
+
 // take removes and returns the first event of a kind; ok is false if there is none.
 func (s *side) take(kind transport.EventKind) (e transport.Event, ok bool) {
 	for i, e := range s.ev {

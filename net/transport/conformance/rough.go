@@ -117,3 +117,21 @@ func (tr *Traffic) Until(d time.Duration, more func() bool) bool {
 	}
 	return true
 }
+
+// UntilFault sends both ways until a connection has failed, and returns the errors of both ends.
+func (tr *Traffic) UntilFault(d time.Duration) (a, b error) {
+	end := time.Now().Add(d)
+	for {
+		for _, s := range []*side{tr.a, tr.b} {
+			_, _ = transport.Post(s.conn, put(s, 0, 0, 5000), msg(1))
+		}
+		poll(tr.a, tr.b)
+		a, b = transport.ConnErr(tr.a.conn), transport.ConnErr(tr.b.conn)
+		if a != nil && b != nil {
+			return a, b
+		}
+		if time.Now().After(end) {
+			tr.t.Fatalf("no fault at both ends in %v: %v; %v", d, a, b)
+		}
+	}
+}

@@ -239,12 +239,12 @@ func testLimits(t *testing.T, m Maker) {
 		"no operation":   {},
 		"some operation": {Op: 77},
 	} {
-		if n, err := transport.Post(a.conn, w); n != 0 || !errors.Is(err, xerr.InvalidArgument) {
+		if n, err := a.tryPost(b, w); n != 0 || !errors.Is(err, xerr.InvalidArgument) {
 			t.Errorf("%s: %d taken, error %v", name, n, err)
 		}
 	}
 	// A good one before a bad one is taken, and the connection still works.
-	n, err := transport.Post(a.conn, msg(5), put(a, 0, 1, 1000))
+	n, err := a.tryPost(b, msg(5), put(a, 0, 1, 1000))
 	if n != 1 || !errors.Is(err, transport.ErrBusy) {
 		t.Errorf("%d taken, error %v", n, err)
 	}
