@@ -108,6 +108,9 @@ func (c *Comm) searchOptions(views []view) topo.Options {
 	o.P2PDisable = c.set.Bool(param.NCCLP2pDisable)
 	o.PXNDisable = c.set.Bool(param.NCCLPxnDisable)
 	o.CrossNic = int(c.set.Int(param.NCCLCrossNic))
+	o.MinChannels = int(c.set.IntOr(param.NCCLMinCtas, 0))
+	o.MaxChannels = int(c.set.IntOr(param.NCCLMaxCtas, 0))
+	o.P2PLevel, o.HasP2P = pathLevel(c.set.Str(param.NCCLP2pLevel))
 	hosts := map[string]bool{}
 	for r, v := range views {
 		hosts[v.Host] = true
@@ -117,6 +120,17 @@ func (c *Comm) searchOptions(views []view) topo.Options {
 	}
 	o.Nodes = len(hosts)
 	return o
+}
+
+// oldLevels are the numbers that NCCL_P2P_LEVEL had before it had names (NCCL user guide, environment variables).
+var oldLevels = map[string]topo.PathType{"0": topo.LOC, "1": topo.PIX, "2": topo.PXB, "3": topo.PHB, "4": topo.SYS, "5": topo.SYS}
+
+// pathLevel reads the value of NCCL_P2P_LEVEL; other texts are as if it were not set.
+func pathLevel(text string) (topo.PathType, bool) {
+	if t, ok := oldLevels[text]; ok {
+		return t, true
+	}
+	return topo.ParsePathType(strings.ToUpper(text))
 }
 
 // decisionKey names what a decision follows from.
@@ -135,6 +149,11 @@ func search(views []view, o topo.Options) (*machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	var refused [][2]string
+	for _, v := range views {
+		refused = append(refused, v.Refused...)
+	}
+	o.P2PVeto = place.Veto(refused)
 	onGPUs := placesOnGPUs(views)
 	if onGPUs != nil {
 		if err := place.PutOnGPUs(merged, onGPUs); err != nil {

@@ -456,7 +456,11 @@ func TestRanksOnGPUs(t *testing.T) {
 	uuid := func(i int) (b [16]byte) { b[15] = byte(i + 1); return b }
 	var gpus []discover.GPU
 	for i := range 2 {
-		gpus = append(gpus, discover.GPU{Index: i, UUID: fmt.Sprintf("GPU-00000000-0000-0000-0000-%012x", i+1), BusID: fmt.Sprintf("0000:%02x:00.0", i+1), SM: 90})
+		g := discover.GPU{Index: i, UUID: fmt.Sprintf("GPU-00000000-0000-0000-0000-%012x", i+1), BusID: fmt.Sprintf("0000:%02x:00.0", i+1), SM: 90}
+		far := fmt.Sprintf("0000:%02x:00.0", 2-i)
+		g.Links = []discover.NVLink{{Target: far, Count: 4}}
+		g.P2P = map[string]discover.P2P{far: {Read: i == 0, Write: i == 0}}
+		gpus = append(gpus, g)
 	}
 	var views []view
 	for r := range 3 {
@@ -476,13 +480,34 @@ func TestRanksOnGPUs(t *testing.T) {
 			t.Errorf("rank %d is on %s, want %s", r, got, want)
 		}
 	}
+	// The driver refuses access from the second GPU to the first.
+	s := m.found.System
+	if kind, _, _ := s.Path(s.RankByNumber(1).Node, s.RankByNumber(0).Node); kind != topo.NVL {
+		t.Errorf("from the first GPU to the second: %s", kind)
+	}
+	if kind, _, _ := s.Path(s.RankByNumber(0).Node, s.RankByNumber(1).Node); kind == topo.NVL {
+		t.Errorf("from the second GPU to the first, which the driver refuses: %s", kind)
+	}
 	if !strings.Contains(m.text, `rank="2"`) {
 		t.Errorf("the dump does not say where ranks are:\n%s", m.text)
 	}
 }
 
+func TestPathLevels(t *testing.T) {
+	for text, want := range map[string]topo.PathType{"SYS": topo.SYS, "phb": topo.PHB, "3": topo.PHB, "0": topo.LOC} {
+		if got, ok := pathLevel(text); !ok || got != want {
+			t.Errorf("%q is %s, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "auto", "9", "FAR"} {
+		if _, ok := pathLevel(text); ok {
+			t.Errorf("%q is a level", text)
+		}
+	}
+}
+
 func TestViews(t *testing.T) {
-	v := view{Host: "0x12", Node: -1, Bus: "0000:01:00.0", Machine: []byte{1, 2}, Trouble: "t", Measured: []topo.Measured{{Link: "a>b", GBs: 2.5}}}
+	v := view{Host: "0x12", Node: -1, Bus: "0000:01:00.0", Refused: [][2]string{{"a", "b"}}, Machine: []byte{1, 2}, Trouble: "t", Measured: []topo.Measured{{Link: "a>b", GBs: 2.5}}}
 	got, err := decodeView(v.encode())
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(v) {
 		t.Errorf("%+v, %v", got, err)

@@ -20,11 +20,12 @@ import (
 
 // view is what a rank contributes to the topology: where it runs, and the machine as its process sees it.
 type view struct {
-	Host     string // hash of the host; empty if unknown
-	Node     int    // NUMA node of the CPUs on which the rank was made
-	Bus      string // where its GPU is; empty in host mode, or if the driver does not tell
-	Machine  []byte // topology file, compressed; empty if an earlier rank of the same process tells it
-	Trouble  string // what was wrong with NCCL_TOPO_FILE
+	Host     string      // hash of the host; empty if unknown
+	Node     int         // NUMA node of the CPUs on which the rank was made
+	Bus      string      // where its GPU is; empty in host mode, or if the driver does not tell
+	Machine  []byte      // topology file, compressed; empty if an earlier rank of the same process tells it
+	Refused  [][2]string // bus ids between which the driver refuses direct access; of the rank that tells Machine
+	Trouble  string      // what was wrong with NCCL_TOPO_FILE
 	Measured []topo.Measured
 }
 
@@ -32,10 +33,11 @@ type view struct {
 const (
 	maxMachineBytes = 4 << 20
 	maxMeasured     = 4096
+	maxRefused      = 4096
 	maxViewNode     = 1 << 16
 )
 
-const viewFormat = 2
+const viewFormat = 3
 
 func (v view) encode() []byte {
 	b := []byte{viewFormat}
@@ -45,6 +47,10 @@ func (v view) encode() []byte {
 	b = appendText(b, v.Trouble)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(v.Machine)))
 	b = append(b, v.Machine...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(v.Refused)))
+	for _, p := range v.Refused {
+		b = appendText(appendText(b, p[0]), p[1])
+	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(v.Measured)))
 	for _, m := range v.Measured {
 		b = appendText(b, m.Link)
@@ -64,6 +70,13 @@ func decodeView(b []byte) (view, error) {
 		r.bad = true
 	}
 	v.Machine = slices.Clone(r.take(int(n)))
+	n = r.u32()
+	if n > maxRefused {
+		r.bad = true
+	}
+	for i := uint32(0); i < n && !r.bad; i++ {
+		v.Refused = append(v.Refused, [2]string{r.text(), r.text()})
+	}
 	n = r.u32()
 	if n > maxMeasured {
 		r.bad = true
@@ -112,6 +125,8 @@ func (c *Comm) ownView(tell bool) view {
 		return v
 	}
 	v.Machine = b.Bytes()
+	v.Refused = f.Refused()
+	v.Refused = v.Refused[:min(len(v.Refused), maxRefused)]
 	return v
 }
 

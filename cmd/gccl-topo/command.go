@@ -38,6 +38,7 @@ type subject struct {
 	notes  []string // what is unknown
 	m      *topo.Machine
 	places []place.OnCPUs // of ranks without GPUs, as in host mode; none otherwise
+	veto   func(from, to *topo.Rank) bool
 }
 
 // look reads a file, or looks at this machine and puts ranks on it: on the GPUs in turn, without GPUs on the NUMA nodes. ranks 0: one on
@@ -67,6 +68,7 @@ func look(local *discover.Local, args []string, ranks int) (*subject, error) {
 			ranks = gpus
 		}
 		place.Spread(s.m, ranks)
+		s.veto = place.Veto(f.Refused())
 		return s, nil
 	}
 	nodes := []int{discover.Unknown}
@@ -87,6 +89,7 @@ func look(local *discover.Local, args []string, ranks int) (*subject, error) {
 
 // search finds channels.
 func (s *subject) search(o topo.Options) (*topo.Decision, error) {
+	o.P2PVeto = s.veto
 	if len(s.places) > 0 {
 		return place.Search(func() (*topo.Machine, error) { return place.Copy(s.m) }, s.places, o)
 	}
@@ -129,7 +132,9 @@ func (s *subject) show(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	printTree(w, s.m)
-	sys, err := topo.Build(s.m, topo.DefaultOptions())
+	o := topo.DefaultOptions()
+	o.P2PVeto = s.veto
+	sys, err := topo.Build(s.m, o)
 	if err != nil {
 		fmt.Fprintf(w, "\nno paths: %v\n", err)
 		return

@@ -44,19 +44,24 @@ except in channels. Exit status 1 if there is a difference.`,
 	}
 }
 
-// flat is a file without order: attributes by element.
-type flat map[string]map[string]string
+// flat is a file without order: its elements by name.
+type flat map[string]*item
 
-// identity says which attributes name an element; "under" is the element around it. Others are counted in their parent.
-var identity = map[string][]string{
-	"cpu": {"host_hash", "numaid"}, "pci": {"busid"}, "gpu": {"under", "dev", "rank", "mlopart"}, "nvlink": {"under", "target"}, "xgmi": {"under", "target"},
-	"c2c": {"under", "bw"}, "net": {"name", "port"}, "pcilink": {"under", "target"}, "graph": {"id"},
+type item struct {
+	attrs map[string]string
+	under string // name of the element around it; empty for the root
+	below int    // how many elements are in it
 }
 
-func flatten(name string, data []byte) (flat, error) {
-	f := flat{}
+// identity says which attributes name an element that is known by itself, and which do in the element around it. Others are counted there.
+var (
+	identity = map[string][]string{"cpu": {"host_hash", "numaid"}, "pci": {"busid"}, "net": {"name", "port"}, "graph": {"id"}}
+	inside   = map[string][]string{"gpu": {"dev", "rank", "mlopart"}, "nvlink": {"target"}, "xgmi": {"target"}, "c2c": {"bw"}, "pcilink": {"target"}}
+)
+
+func flatten(file string, data []byte) (flat, error) {
+	f, seen := flat{}, map[string]int{}
 	var path []string
-	var counts []map[string]int // of nameless elements, by depth
 	d := xml.NewDecoder(bytes.NewReader(data))
 	for {
 		token, err := d.Token()
@@ -64,77 +69,87 @@ func flatten(name string, data []byte) (flat, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		switch e := token.(type) {
 		case xml.StartElement:
-			attrs := map[string]string{}
+			it := &item{attrs: map[string]string{}}
 			for _, a := range e.Attr {
-				attrs[a.Name.Local] = a.Value
+				it.attrs[a.Name.Local] = a.Value
 			}
-			under := ""
 			if len(path) > 0 {
-				under = path[len(path)-1]
-				attrs["under"] = under
+				it.under = path[len(path)-1]
 			}
-			key := e.Name.Local
-			if ids := identity[key]; ids != nil {
-				for _, id := range ids {
-					if v, ok := attrs[id]; ok && v != "" && id != "under" {
-						key += " " + v
-					} else if id == "under" {
-						key = under + ", " + key
-					}
-				}
-			} else if len(path) > 0 {
-				n := counts[len(counts)-1]
-				n[key]++
-				key = fmt.Sprintf("%s, %s %d", under, e.Name.Local, n[e.Name.Local]-1)
+			name := nameOf(e.Name.Local, it)
+			if n := seen[name]; n > 0 || isCounted(e.Name.Local) && len(path) > 0 {
+				seen[name]++
+				name = fmt.Sprintf("%s %d", name, n)
 			}
-			for again := key; f[key] != nil; { // two elements of one name: both are kept
-				again += "'"
-				key = again
+			for f[name] != nil { // a name that looks like a number of another
+				name += "'"
 			}
-			f[key] = attrs
-			path, counts = append(path, key), append(counts, map[string]int{})
+			seen[name]++
+			f[name] = it
+			for _, around := range path {
+				f[around].below++
+			}
+			path = append(path, name)
 		case xml.EndElement:
-			path, counts = path[:len(path)-1], counts[:len(counts)-1]
+			path = path[:len(path)-1]
 		}
 	}
 	if len(f) == 0 {
-		return nil, fmt.Errorf("%s: no element in it", name)
+		return nil, fmt.Errorf("%s: no element in it", file)
 	}
 	return f, nil
+}
+
+func isCounted(element string) bool { return identity[element] == nil && inside[element] == nil }
+
+func nameOf(element string, it *item) string {
+	ids, name := identity[element], element
+	if ids == nil && it.under != "" {
+		ids, name = inside[element], it.under+", "+element
+	}
+	for _, id := range ids {
+		if v := it.attrs[id]; v != "" {
+			name += " " + v
+		}
+	}
+	return name
 }
 
 // printDiff writes the differences and counts them.
 func printDiff(w io.Writer, a, b flat) int {
 	n := 0
-	say := func(mark, key, text string) {
+	say := func(mark, name, text string) {
 		n++
-		fmt.Fprintln(w, strings.TrimRight(mark+" "+key+" "+text, " "))
+		fmt.Fprintln(w, strings.TrimRight(mark+" "+name+" "+text, " "))
 	}
 	all := slices.Sorted(maps.Keys(a))
-	for key := range b {
-		if a[key] == nil {
-			all = append(all, key)
+	for name := range b {
+		if a[name] == nil {
+			all = append(all, name)
 		}
 	}
 	slices.Sort(all)
-	for _, key := range all {
-		x, y := a[key], b[key]
+	for _, name := range all {
+		x, y := a[name], b[name]
 		switch {
-		case y == nil && !within(x, a, b):
-			say("-", key, list(x)+below(key, a))
-		case x == nil && !within(y, b, a):
-			say("+", key, list(y)+below(key, b))
+		case y == nil && !missing(x, b):
+			say("-", name, x.String())
+		case x == nil && !missing(y, a):
+			say("+", name, y.String())
 		case x == nil || y == nil: // said with what is around it
 		default:
-			names := maps.Clone(x)
-			maps.Copy(names, y)
-			for _, attr := range slices.Sorted(maps.Keys(names)) {
-				if x[attr] != y[attr] {
-					say("~", key, fmt.Sprintf("%s: %s, then %s", attr, shown(x, attr), shown(y, attr)))
+			if x.under != y.under {
+				say("~", name, fmt.Sprintf("in %s, then in %s", x.under, y.under))
+			}
+			attrs := maps.Clone(x.attrs)
+			maps.Copy(attrs, y.attrs)
+			for _, attr := range slices.Sorted(maps.Keys(attrs)) {
+				if p, q := shown(x, attr), shown(y, attr); p != q {
+					say("~", name, fmt.Sprintf("%s: %s, then %s", attr, p, q))
 				}
 			}
 		}
@@ -142,43 +157,23 @@ func printDiff(w io.Writer, a, b flat) int {
 	return n
 }
 
-// within says whether the element around one is missing in the other file too.
-func within(attrs map[string]string, here, there flat) bool {
-	under := attrs["under"]
-	return under != "" && here[under] != nil && there[under] == nil
-}
+// missing says whether the element around one is not in the other file either.
+func missing(it *item, there flat) bool { return it.under != "" && there[it.under] == nil }
 
-// below counts what stands in an element.
-func below(key string, f flat) string {
-	n := 0
-	for _, attrs := range f {
-		for under := attrs["under"]; under != ""; under = f[under]["under"] {
-			if under == key {
-				n++
-				break
-			}
-		}
-	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" with %d elements in it", n)
-}
-
-func shown(attrs map[string]string, name string) string {
-	if v, ok := attrs[name]; ok {
+func shown(it *item, attr string) string {
+	if v, ok := it.attrs[attr]; ok {
 		return fmt.Sprintf("%q", v)
 	}
 	return "not there"
 }
 
-func list(attrs map[string]string) string {
+func (it *item) String() string {
 	var out []string
-	for _, k := range slices.Sorted(maps.Keys(attrs)) {
-		if k == "under" {
-			continue
-		}
-		out = append(out, fmt.Sprintf("%s=%q", k, attrs[k]))
+	for _, k := range slices.Sorted(maps.Keys(it.attrs)) {
+		out = append(out, fmt.Sprintf("%s=%q", k, it.attrs[k]))
+	}
+	if it.below > 0 {
+		out = append(out, "with "+plural(it.below, "element")+" in it")
 	}
 	return strings.Join(out, " ")
 }

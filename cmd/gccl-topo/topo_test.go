@@ -170,6 +170,35 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// Files for diff are whatever somebody has.
+func FuzzFlatten(f *testing.F) {
+	for _, name := range []string{"testdata/mesh.xml", "testdata/mesh-changed.xml"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	mesh, err := os.ReadFile("testdata/mesh.xml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	base, err := flatten("mesh", mesh)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		one, err := flatten("fuzz", b)
+		if err != nil {
+			return
+		}
+		if n := printDiff(io.Discard, one, one); n != 0 {
+			t.Errorf("%d differences of a file from itself", n)
+		}
+		printDiff(io.Discard, base, one)
+	})
+}
+
 // The pictures of docs/topology.md are what the command draws.
 func TestPictures(t *testing.T) {
 	for _, name := range []string{"hgx-a100-8gpu-4nic", "rtx3090-8gpu-ib56"} {

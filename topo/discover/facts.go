@@ -2,6 +2,8 @@ package discover
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -109,6 +111,19 @@ func (f *Facts) GPUByUUID(uuid string) *GPU {
 		}
 	}
 	return nil
+}
+
+// Refused lists pairs of bus ids, from and to, between which the driver refuses direct access.
+func (f *Facts) Refused() [][2]string {
+	var out [][2]string
+	for _, g := range f.GPUs {
+		for _, far := range slices.Sorted(maps.Keys(g.P2P)) {
+			if p := g.P2P[far]; !p.Read || !p.Write {
+				out = append(out, [2]string{g.BusID, far})
+			}
+		}
+	}
+	return out
 }
 
 // GPUWith finds a GPU or instance by the bytes of its UUID, as the CUDA driver gives them (cuDeviceGetUuid_v2 of cuda.h).

@@ -47,3 +47,15 @@ func (at OnGPU) find(m *topo.Machine) *topo.PCI {
 	})
 	return found
 }
+
+// Veto makes a topo.Options.P2PVeto of the pairs of bus ids between which drivers refuse direct access; nil if there are none.
+func Veto(refused [][2]string) func(from, to *topo.Rank) bool {
+	if len(refused) == 0 {
+		return nil
+	}
+	pairs := map[[2]string]bool{}
+	for _, p := range refused {
+		pairs[p] = true
+	}
+	return func(from, to *topo.Rank) bool { return pairs[[2]string{from.Device.Dev.BusID, to.Device.Dev.BusID}] }
+}
