@@ -85,17 +85,14 @@ func (w *wiring) put(to, tag int, partial bool) plan.Ref {
 // through puts the waits and signals of all slots that an op uses around it, and says which part moves through
 // them. Data is signalled first: somebody waits for it.
 func through(part plan.Affine, op plan.Op) []plan.Op {
-	for _, refs := range [2][]plan.Ref{op.Src, op.Dst} {
-		for k := range refs {
-			if refs[k].Space == plan.Slot {
-				refs[k].Chunk = part
-			}
-		}
-	}
-	ops := make([]plan.Op, 0, 1+2*(len(op.Src)+len(op.Dst)))
+	return appendThrough(make([]plan.Op, 0, 1+2*(len(op.Src)+len(op.Dst))), part, op)
+}
+
+func appendThrough(ops []plan.Op, part plan.Affine, op plan.Op) []plan.Op {
 	each := func(refs []plan.Ref, kind plan.Kind, sync plan.Sync) {
-		for _, r := range refs {
-			if r.Space == plan.Slot {
+		for k := range refs {
+			if r := &refs[k]; r.Space == plan.Slot {
+				r.Chunk = part
 				ops = append(ops, plan.Op{Kind: kind, Sync: sync, Edge: r.Edge})
 			}
 		}

@@ -46,13 +46,19 @@ func (h *hier) railTree(clique, index int) *tree {
 	}
 }
 
-// group is the parts of a rail, one by one as the loop variable grows.
-func (h *hier) group(index int) plan.Affine { return span(mod(index, h.size) * treeParts) }
-
-// ring is a loop over the parts of one rail.
-func (h *hier) ring(index int, op func(part plan.Affine) plan.Op) []plan.Op {
-	part := h.group(index)
-	return loop(treeParts, through(part, op(part))...)
+// ring adds loops over the parts of one rail, those of one tree after those of the other; or one loop over all of them where their
+// order is that of the parts and op does not ask for the tree.
+func (h *hier) ring(ops []plan.Op, index int, order []int, op func(tree int, part plan.Affine) plan.Op) []plan.Op {
+	times := treeDepth
+	if order == nil {
+		order, times = []int{0}, treeParts
+	}
+	for _, k := range order {
+		part := span(mod(index, h.size)*treeParts + k*treeDepth)
+		ops = append(ops, plan.Op{Kind: plan.KindLoop, N: times})
+		ops = append(appendThrough(ops, part, op(k, part)), plan.Op{Kind: plan.KindEnd})
+	}
+	return ops
 }
 
 // nextInside is the member after this one.

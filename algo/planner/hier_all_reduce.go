@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gccl/gccl/algo/pattern"
 	"github.com/gccl/gccl/algo/plan"
@@ -17,36 +18,46 @@ func hierAllReduce(e ends) *plan.Plan {
 	t := h.railTree(h.clique, h.index)
 	h.wireAllReduce(p, t)
 
-	own := func(part plan.Affine) plan.Ref { return e.mine(plan.Send, part) }
+	own := func(_ int, part plan.Affine) plan.Ref { return e.mine(plan.Send, part) }
 	recv := func(part plan.Affine) plan.Ref { return e.mine(plan.Recv, part) }
 	in := func(partial bool) plan.Ref { return h.w.get(tagInside, partial) }
 	out := func(partial bool) plan.Ref { return h.w.put(h.nextInside(), tagInside, partial) }
-	p.Ops = e.open(p)
+	last := func(k int, part plan.Affine) []plan.Ref { return []plan.Ref{in(true), own(k, part)} }
+	var order []int
+	p.Ops = slices.Grow(e.open(p), 16*h.size+64) // about as many as there will be: growing is most of planning
 	switch {
 	case h.size == 1:
 		t.own = own
 	case h.ncliques == 1:
-		p.Ops = join(p.Ops, h.reduceInside(in, out), h.ring(h.index, func(part plan.Affine) plan.Op {
-			return finish([]plan.Ref{in(true), own(part)}, recv(part), out(false))
-		}))
+		p.Ops = h.reduceInside(p.Ops, in, out)
+		p.Ops = h.ring(p.Ops, h.index, nil, func(k int, part plan.Affine) plan.Op {
+			return finish(last(k, part), recv(part), out(false))
+		})
 	default:
-		t.own = func(plan.Affine) plan.Ref { return h.w.get(tagKeep, true) }
+		t.own = func(k int, _ plan.Affine) plan.Ref { return h.w.get(tagKept-k, true) }
 		t.also = func(plan.Affine) []plan.Ref { return []plan.Ref{out(false)} }
-		p.Ops = join(p.Ops, h.reduceInside(in, out), h.ring(h.index, func(part plan.Affine) plan.Op {
-			return fold([]plan.Ref{in(true), own(part)}, h.w.put(e.rank, tagKeep, true))
-		}))
+		if last := t.leavesLast(); last[0] != 0 { // the same for all members: their rails have equal trees
+			order = last
+		}
+		p.Ops = h.reduceInside(p.Ops, in, out)
+		p.Ops = h.ring(p.Ops, h.index, []int{0, 1}, func(k int, part plan.Affine) plan.Op {
+			return fold(last(k, part), h.w.put(e.rank, tagKept-k, true))
+		})
 	}
 	if h.ncliques > 1 || h.size == 1 {
 		p.Ops = join(p.Ops, t.reduceUp(), t.passDown(plan.Recv))
 	}
 	if h.size > 1 {
 		for s := 1; s < h.size-1; s++ {
-			p.Ops = join(p.Ops, h.ring(h.index-s, func(part plan.Affine) plan.Op { return spread(in(false), recv(part), out(false)) }))
+			p.Ops = h.ring(p.Ops, h.index-s, order, func(_ int, part plan.Affine) plan.Op { return spread(in(false), recv(part), out(false)) })
 		}
-		p.Ops = join(p.Ops, h.ring(h.index+1, func(part plan.Affine) plan.Op { return spread(in(false), recv(part)) }))
+		p.Ops = h.ring(p.Ops, h.index+1, order, func(_ int, part plan.Affine) plan.Op { return spread(in(false), recv(part)) })
 	}
 	return p
 }
+
+// tagKept and the tag below it are the queues to oneself of the parts of either tree.
+const tagKept = -5
 
 // maxInside is the largest clique: a plan has a loop for each member.
 const maxInside = 128
@@ -58,13 +69,15 @@ func hierAllReduceLimit(e *ends) string {
 	return ""
 }
 
-// reduceInside is the ring's way up to the last step, in which this rank's own parts arrive.
-func (h *hier) reduceInside(in, out func(partial bool) plan.Ref) []plan.Op {
-	ops := h.ring(h.index-1, func(part plan.Affine) plan.Op { return fold([]plan.Ref{h.mine(plan.Send, part)}, out(true)) })
+// reduceInside adds the ring's way up to the last step, in which this rank's own parts arrive.
+func (h *hier) reduceInside(ops []plan.Op, in, out func(partial bool) plan.Ref) []plan.Op {
+	ops = h.ring(ops, h.index-1, nil, func(_ int, part plan.Affine) plan.Op {
+		return fold([]plan.Ref{h.mine(plan.Send, part)}, out(true))
+	})
 	for s := 2; s < h.size; s++ {
-		ops = join(ops, h.ring(h.index-s, func(part plan.Affine) plan.Op {
+		ops = h.ring(ops, h.index-s, nil, func(_ int, part plan.Affine) plan.Op {
 			return fold([]plan.Ref{in(true), h.mine(plan.Send, part)}, out(true))
-		}))
+		})
 	}
 	return ops
 }
@@ -78,7 +91,9 @@ func (h *hier) wireAllReduce(p *plan.Plan, t *tree) {
 			ins = append(ins, link{from: all.Member(clique, pattern.Prev(index, h.size)), to: r, tag: tagInside, slots: insideSlots})
 		}
 		if h.size > 1 && h.ncliques > 1 {
-			ins = append(ins, link{from: r, to: r, tag: tagKeep, slots: treeParts})
+			for k := range pattern.Trees {
+				ins = append(ins, link{from: r, to: r, tag: tagKept - k, slots: treeDepth})
+			}
 		}
 		return ins
 	}
@@ -87,7 +102,9 @@ func (h *hier) wireAllReduce(p *plan.Plan, t *tree) {
 		outs = append(outs, link{from: h.rank, to: h.nextInside(), tag: tagInside})
 	}
 	if h.size > 1 && h.ncliques > 1 {
-		outs = append(outs, link{from: h.rank, to: h.rank, tag: tagKeep})
+		for k := range pattern.Trees {
+			outs = append(outs, link{from: h.rank, to: h.rank, tag: tagKept - k})
+		}
 	}
 	h.w = h.wire(p, t.places()+insideSlots+treeParts, ins, outs)
 	t.w = h.w

@@ -13,8 +13,8 @@ import (
 // 100,000 ranks can be planned.
 const opsPerDigit = 60
 
-// slow methods have a part of the plan for every rank, and a small limit.
-var slow = map[string]bool{planner.Relay: true, planner.Pairwise: true}
+// slow methods have a part of the plan for every rank of the clique, and a small limit.
+var slow = map[string]bool{planner.Relay: true, planner.Pairwise: true, planner.Hier: true}
 
 func TestPlansStaySmall(t *testing.T) {
 	for c := range plan.NumColls {

@@ -12,21 +12,19 @@ const Tree = "tree"
 // treeDepth is how many parts each tree works on at once, so that its levels overlap; a guess.
 const treeDepth = 4
 
-// treeSlots lets a rank work on one slot while its neighbour fills the other.
-const treeSlots = 2
-
 const treeParts = pattern.Trees * treeDepth
 
-// tree is a rank's place in both trees of some ranks, its nodes: 0 … size-1. Parts first, first+1, … belong to the trees in
-// turn. A link up has the lower node in its tag, as a node has up to two of them in each tree.
+// tree is a rank's place in both trees of some ranks, its nodes: 0 … size-1. The first treeDepth parts from first on belong to tree
+// 0, the next to tree 1. A link up has the lower node in its tag, as a node has up to two of them in each tree. A link holds all
+// parts of its tree, so that a node gives and takes them without regard to what it does in the other tree.
 type tree struct {
 	ends
 	size, root, me int // nodes
 	rankOf         func(node int) int
 	up, down       bool
 	first          int
-	own            func(part plan.Affine) plan.Ref   // what this rank gives
-	also           func(part plan.Affine) []plan.Ref // where results go besides; nil: nowhere
+	own            func(tree int, part plan.Affine) plan.Ref // what this rank gives
+	also           func(part plan.Affine) []plan.Ref         // where results go besides; nil: nowhere
 	w              *wiring
 }
 
@@ -36,7 +34,7 @@ func downTag(tree int) int      { return tree }
 // newTree wires the trees of all ranks, up, down, or both.
 func newTree(e ends, p *plan.Plan, root int, up, down bool) *tree {
 	t := &tree{ends: e, size: e.n, root: root, me: e.rank, rankOf: func(node int) int { return node }, up: up, down: down}
-	t.own = func(part plan.Affine) plan.Ref { return e.mine(plan.Send, part) }
+	t.own = func(_ int, part plan.Affine) plan.Ref { return e.mine(plan.Send, part) }
 	t.w = e.wire(p, t.places(), t.ins, t.outs())
 	return t
 }
@@ -48,18 +46,17 @@ func (t *tree) node(node, tree int) pattern.Node {
 func (t *tree) places() int {
 	places := 0
 	if t.up {
-		places += pattern.Trees * 2 * t.most(treeSlots, treeDepth)
+		places += pattern.Trees * 2 * treeDepth
 	}
 	if t.down {
-		places += pattern.Trees * t.most(treeSlots, treeDepth)
+		places += pattern.Trees * treeDepth
 	}
 	return places
 }
 
-// link joins two nodes. Between cliques it holds all parts of a round, so that nobody waits for a slot.
+// link joins two nodes.
 func (t *tree) link(from, to, tag int) link {
-	a, b := t.rankOf(from), t.rankOf(to)
-	return link{from: a, to: b, tag: tag, slots: t.slots(a, b, treeSlots, treeDepth)}
+	return link{from: t.rankOf(from), to: t.rankOf(to), tag: tag, slots: treeDepth}
 }
 
 // ins lists the links that end at a node.
@@ -97,32 +94,48 @@ func (t *tree) outs() []link {
 }
 
 // part is what a tree works on, as the loop variable grows.
-func (t *tree) part(tree int) plan.Affine { return plan.Affine{Base: t.first + tree, I: pattern.Trees} }
+func (t *tree) part(tree int) plan.Affine { return span(t.first + tree*treeDepth) }
 
-// reduceUp reduces all parts towards the root. The trees take turns, so that both are busy.
-func (t *tree) reduceUp() []plan.Op {
-	var body []plan.Op
+// leavesFirst lists the trees, first those in which this rank is a leaf: others wait for it there, and it for nobody.
+func (t *tree) leavesFirst() []int {
 	for k := range pattern.Trees {
+		if len(t.node(t.me, k).Children) == 0 {
+			return []int{k, 1 - k}
+		}
+	}
+	return []int{0, 1}
+}
+
+// leavesLast lists the trees, last those in which nobody waits for this rank.
+func (t *tree) leavesLast() []int {
+	order := t.leavesFirst()
+	return []int{order[1], order[0]}
+}
+
+// reduceUp reduces all parts towards the root.
+func (t *tree) reduceUp() []plan.Op {
+	var ops []plan.Op
+	for _, k := range t.leavesFirst() {
 		at, part := t.node(t.me, k), t.part(k)
 		var src []plan.Ref
 		for _, c := range at.Children {
 			src = append(src, t.w.get(upTag(k, c), true))
 		}
-		src = append(src, t.own(part))
+		src = append(src, t.own(k, part))
+		op := finish(src, t.mine(plan.Recv, part))
 		if at.Parent >= 0 {
-			body = join(body, through(part, fold(src, t.w.put(t.rankOf(at.Parent), upTag(k, t.me), true))))
-		} else {
-			body = join(body, through(part, finish(src, t.mine(plan.Recv, part))))
+			op = fold(src, t.w.put(t.rankOf(at.Parent), upTag(k, t.me), true))
 		}
+		ops = join(ops, loop(treeDepth, through(part, op)...))
 	}
-	return loop(treeDepth, body...)
+	return ops
 }
 
 // passDown sends all parts away from the root. At the root they come from space, and go to its receive buffer
 // unless that is where they come from.
 func (t *tree) passDown(space plan.Space) []plan.Op {
-	var body []plan.Op
-	for k := range pattern.Trees {
+	var ops []plan.Op
+	for _, k := range t.leavesLast() {
 		at, part := t.node(t.me, k), t.part(k)
 		src, dst := t.mine(space, part), []plan.Ref(nil)
 		if at.Parent >= 0 {
@@ -138,11 +151,8 @@ func (t *tree) passDown(space plan.Space) []plan.Op {
 			dst = append(dst, t.also(part)...)
 		}
 		if len(dst) > 0 {
-			body = join(body, through(part, spread(src, dst...)))
+			ops = join(ops, loop(treeDepth, through(part, spread(src, dst...))...))
 		}
 	}
-	if body == nil {
-		return nil
-	}
-	return loop(treeDepth, body...)
+	return ops
 }
