@@ -216,11 +216,21 @@ func (r *run) advance(id int32) {
 func (r *run) signal(id int32, a *actor, k *kind, prog *program, s *step) {
 	if s.sync == syncStep {
 		n := a.round*prog.nsteps + int(s.n)
+		at := a.clock
+		if r.w.far > 0 { // the record, and the eager slot with it, goes to every rank outside the clique
+			a.clock += float64(r.w.far) * r.m.Between.Gap * r.share
+			at = a.clock
+			if r.w.eager && r.m.Between.Rate > 0 {
+				a.tx = max(a.tx, a.clock) + float64(r.w.far)*r.bytes*float64(r.w.sendParts)/r.m.Between.Rate
+				at = a.tx
+			}
+			at += r.m.Between.Latency - r.hop
+		}
 		for len(a.steps) <= n {
-			a.steps = append(a.steps, a.clock)
+			a.steps = append(a.steps, at)
 		}
 		r.stepSeen[n]++
-		r.stepMax[n] = max(r.stepMax[n], a.clock)
+		r.stepMax[n] = max(r.stepMax[n], at)
 		for _, q := range r.stepWaiters {
 			r.wake(q)
 		}

@@ -21,6 +21,7 @@ type Load struct {
 	staged  bool
 	largest work
 	clique  int
+	outside int // ranks
 }
 
 type work struct{ user, scratch, times int }
@@ -37,6 +38,7 @@ func LoadOf(p *plan.Plan, set Setting) (*Load, error) {
 	if set.Cliques != nil {
 		l.clique = set.Cliques.Size(fc)
 	}
+	l.outside = p.NRanks - l.clique
 	times := 1
 	sent := make([]int, len(out.ports))
 	for _, s := range c.progs[out.prog].steps {
@@ -88,6 +90,12 @@ func (l *Load) Estimate(m *cost.Machine, bytes float64, chain Chain) float64 {
 	}
 	t += float64(chain.Ops) * cost(l.largest)
 	t += float64(chain.Inside) * hop
+	if l.polls > 0 && l.outside > 0 { // records, and eager slots with them, go to every rank outside the clique
+		t += float64(l.outside)*m.Between.Gap*share + m.Between.Latency
+		if l.eager && m.Between.Rate > 0 {
+			t += float64(l.outside) * r.bytes * float64(l.parts[0]) / m.Between.Rate
+		}
+	}
 	if m.Between.Rate > 0 {
 		wire := r.bytes * l.slow / m.Between.Rate
 		t += float64(max(l.far, chain.Between)) * wire

@@ -25,6 +25,7 @@ type World struct {
 	kinds                []kind
 	paths                []cost.Path
 	clique               int // ranks of the largest one
+	far                  int // ranks outside it
 
 	Planning, Merging time.Duration // how long Build took
 }
@@ -222,6 +223,7 @@ func (m *merger) ways(w *World, set Setting) [][]int32 {
 			w.clique = max(w.clique, set.Cliques.Size(c))
 		}
 	}
+	w.far = len(m.ranks) - w.clique
 	return way
 }
 

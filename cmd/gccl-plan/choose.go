@@ -133,6 +133,9 @@ func (o *choice) run(w io.Writer, name string) error {
 		}
 		v.Method, v.Proto, v.Channels = row.Method, row.Proto, row.Channels
 		for _, c := range model.Candidates(coll, bytes) {
+			if c.Method == row.Method && c.Against != "" {
+				return fmt.Errorf("%s of %d bytes, %d ranks in %d cliques has no method: %s: %s", coll, bytes, o.ranks, v.Cliques, c.Method, c.Against)
+			}
 			v.Candidates = append(v.Candidates, o.judge(c, &s, coll, bytes))
 		}
 		if err := v.print(w, o.json); err != nil {

@@ -95,7 +95,7 @@ func TestChooseErrors(t *testing.T) {
 		"--ranks 0 is not in 1":         {"choose", "all_reduce", "--ranks", "0"},
 		"--eager: \"1X\" is no size":    {"choose", "all_reduce", "--eager", "1X"},
 		"accepts 1 arg(s), received 2":  {"verify", "a", "b"},
-		"has no method":                 {"choose", "all_to_all", "--ranks", "5000", "--cliques", "1"},
+		"has no method":                 {"choose", "all_to_all", "--ranks", "5000", "--cliques", "1", "--sizes", "1M"},
 		"no such file or directory":     {"choose", "all_reduce", "--tune-file", "/nowhere"},
 		"accepts 1 arg(s), received 0":  {"choose"},
 		"is no size in 1":               {"choose", "all_reduce", "--cliques", "0"},

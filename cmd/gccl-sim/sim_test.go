@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 
 // Many ranks take the methods that end in time, and equal ranks are merged.
 func TestManyRanks(t *testing.T) {
-	list := lines(t, "allreduce", "--ranks", "8192", "--sizes", "1M")
+	list := lines(t, "allreduce", "--ranks", "8192", "--sizes", "64M")
 	if len(list) != 2 || list[0].Method != "tree" || list[1].Method != "hier" {
 		t.Fatalf("%+v", list)
 	}
