@@ -135,7 +135,7 @@ func (b *builder) gpu(g GPU) {
 	}
 	p := b.device(g.BusID, "0x030200")
 	t := topo.NewGPU()
-	t.Dev, t.GDR = g.Index, flag(b.f.Peers)
+	t.Dev, t.GDR = g.Index, oneIf(b.f.Peers)
 	if g.SM > 0 {
 		t.SM = g.SM
 	}
@@ -164,7 +164,7 @@ func (f *Facts) farClass(l NVLink) string {
 func (b *builder) net(dev int, n NIC) {
 	t := topo.NewNet(n.Name)
 	t.Dev, t.Speed, t.Port, t.HasPort, t.HasLatency = fmt.Sprint(dev), n.Mbps, n.Port, true, true
-	t.GDR = flag(n.RDMA && b.f.Peers)
+	t.GDR = oneIf(n.RDMA && b.f.Peers)
 	if n.GUID != "" {
 		t.GUID = "0x" + strings.TrimLeft(strings.ReplaceAll(n.GUID, ":", ""), "0")
 	}
@@ -188,7 +188,7 @@ func (f *Facts) virtualNode() int {
 	return Unknown
 }
 
-func flag(b bool) int {
+func oneIf(b bool) int {
 	if b {
 		return 1
 	}
