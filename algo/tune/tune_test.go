@@ -131,9 +131,10 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzAlgo(f *testing.F) {
-	f.Add("^ring,tree;allreduce:rd")
-	f.Fuzz(func(t *testing.T, text string) {
-		if table, _, err := Default(5, Settings{EagerBytes: 8, Algo: text}); err == nil && table.check() != nil {
+	f.Add("^ring,tree;allreduce:rd", "LL,LL128")
+	f.Add("ring", "^simple;allgather:ll")
+	f.Fuzz(func(t *testing.T, algo, proto string) {
+		if table, _, err := Default(5, Settings{EagerBytes: 8, Algo: algo, Proto: proto}); err == nil && table.check() != nil {
 			t.Fatal(table.check())
 		}
 	})

@@ -19,7 +19,8 @@ type choice struct {
 	ranks               int
 	cliques             string
 	sizes               []string
-	file, machine       string
+	file, machine, topo string
+	nodes               int
 	algo, proto         string
 	eager               string
 	simulate, tab, json bool
@@ -44,6 +45,8 @@ func chooseCommand() *cobra.Command {
 	f.StringSliceVar(&o.sizes, "sizes", []string{"8", "4K", "256K", "16M"}, "sizes of the largest send buffer")
 	f.StringVar(&o.file, "tune-file", "", "what GCCL_TUNE_FILE would name: a machine or a table")
 	f.StringVar(&o.machine, "machine", "", "a machine that is built in, "+strings.Join(cost.BuiltinNames, " or "))
+	f.StringVar(&o.topo, "topo", "", "a topology file (NCCL_TOPO_FILE): its GPUs are the ranks, a clique on each node")
+	f.IntVar(&o.nodes, "nodes", 1, "equal machines of the topology file")
 	f.StringVar(&o.algo, "algo", "", "what NCCL_ALGO would say")
 	f.StringVar(&o.proto, "proto", "", "what NCCL_PROTO would say")
 	f.StringVar(&o.eager, "eager", "512", "largest eager message: 512 where every rank has a processor, 8K where they share, or GCCL_EAGER_BYTES")
@@ -65,8 +68,12 @@ func (o *choice) settings() (s tune.Settings, err error) {
 		}
 	}
 	switch {
-	case o.file != "" && o.machine != "":
-		return s, fmt.Errorf("--tune-file and --machine: one of the two")
+	case o.file != "" && o.machine != "" || o.topo != "" && o.file+o.machine+o.cliques != "":
+		return s, fmt.Errorf("--tune-file, --machine and --topo: one of them; --topo has cliques of its own")
+	case o.topo != "":
+		if s.Machine, s.Cliques, err = fromTopology(o.topo, o.nodes); err == nil {
+			o.ranks = s.Cliques.Ranks()
+		}
 	case o.machine != "":
 		s.Machine, err = cost.Builtin(o.machine)
 	case o.file != "":
@@ -105,12 +112,12 @@ func (o *choice) run(w io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	if o.ranks < 1 || o.ranks > planner.MaxRanks {
-		return fmt.Errorf("--ranks %d is not in 1 … %d", o.ranks, planner.MaxRanks)
-	}
 	s, err := o.settings()
 	if err != nil {
 		return err
+	}
+	if o.ranks < 1 || o.ranks > planner.MaxRanks {
+		return fmt.Errorf("--ranks %d is not in 1 … %d", o.ranks, planner.MaxRanks)
 	}
 	table, notes, err := tune.Default(o.ranks, s)
 	if err != nil {

@@ -35,6 +35,32 @@ func TestChooseJSON(t *testing.T) {
 	}
 }
 
+// A topology file gives the ranks, their cliques and what links carry.
+func TestChooseOnATopology(t *testing.T) {
+	files, err := filepath.Glob("../../topo/testdata/xml/*.xml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no topology files", err)
+	}
+	tried := 0
+	for _, f := range files {
+		out, err := run("choose", "all_reduce", "--topo", f, "--sizes", "64,64M", "--json")
+		if err != nil {
+			continue // the file has no GPUs that a search could use; topo tests say which
+		}
+		tried++
+		d := json.NewDecoder(strings.NewReader(out))
+		for range 2 {
+			var v verdict
+			if err := d.Decode(&v); err != nil || v.Method == "" || v.Cliques != 1 || v.Ranks < 1 {
+				t.Errorf("%s: error %v, %+v", f, err, v)
+			}
+		}
+	}
+	if tried < len(files)/2 {
+		t.Errorf("only %d of %d files could be used", tried, len(files))
+	}
+}
+
 // The table that is printed is one that a file may have, and then decides.
 func TestChooseFromATable(t *testing.T) {
 	table, err := run("choose", "all_reduce", "--ranks", "8", "--machine", "host", "--table")
@@ -86,7 +112,7 @@ func TestChooseErrors(t *testing.T) {
 		"no collective":                 {"choose", "shuffle"},
 		"is no size":                    {"choose", "all_reduce", "--sizes", "big"},
 		"no machine":                    {"choose", "all_reduce", "--machine", "abacus"},
-		"one of the two":                {"choose", "all_reduce", "--machine", "host", "--tune-file", "x"},
+		"one of them":                   {"choose", "all_reduce", "--machine", "host", "--tune-file", "x"},
 		"no such file":                  {"verify", "/nowhere"},
 		`no algorithm "magic"`:          {"choose", "all_reduce", "--algo", "magic"},
 		`no protocol "ll3"`:             {"choose", "all_reduce", "--proto", "LL3"},
