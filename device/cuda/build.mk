@@ -9,12 +9,14 @@
 CUDA        := $(BUILD)/cuda
 CUDA_ARCHS  := 80 90 100
 CUDA_PTX    := 80
+cuda_virtual = $(if $(filter 80,$(1)),80,90) # the PTX that an architecture's code is made from: the sources know two of them
+CUDA_VIRTUAL := $(sort $(foreach a,$(CUDA_ARCHS) $(CUDA_PTX),$(call cuda_virtual,$(a))))
 CUDA_TYPES  := i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2
-CUDA_UNITS  := $(CUDA_TYPES:%=leader_fold-%) leader_copy
+CUDA_UNITS  := $(foreach k,leader direct ll,$(CUDA_TYPES:%=$(k)_fold-%) $(k)_copy)
 CUDA_HEADERS := $(wildcard device/cuda/kernels/*.cuh device/cuda/nvrtc/*.h device/layout/*.h device/host/reduce/convert.h)
 CUDA_WHEELS := nvidia-cuda-nvrtc-cu12==12.8.93 nvidia-cuda-nvcc-cu12==12.8.93 nvidia-nvfatbin-cu12==12.8.90
 CUDA_FLAGS  := -std=c++17 --fmad=false -default-device -Idevice/cuda/nvrtc
-CPU_FLAGS   := -std=c++17 -O1 -g -fPIC -fvisibility=default -ffp-contract=off -Wall -Wextra -Werror -Wno-unknown-pragmas -x c++ -include device/cuda/kernels/cpu.h
+CPU_FLAGS   := -std=c++17 -O0 -g -fPIC -fvisibility=default -ffp-contract=off -Wall -Wextra -Werror -Wno-unknown-pragmas -x c++ -include device/cuda/kernels/cpu.h
 
 # unit-type → the source's stem, and what the type means to it.
 cuda_source = device/cuda/kernels/$(firstword $(subst -, ,$(1))).cu
@@ -47,20 +49,25 @@ $(CUDA)/$(2)/$(1).ptx: $(call cuda_source,$(1)) $(CUDA_HEADERS) $(CUDA)/kernelc 
 	@echo nvrtc $(1) compute_$(2)
 	@$(CUDA)/kernelc ptx "$$(call cuda_tool,nvrtc)" $$@ $$< -arch=compute_$(2) $(CUDA_FLAGS) $(call cuda_define,$(1))
 endef
-$(foreach a,$(CUDA_ARCHS),$(foreach u,$(CUDA_UNITS),$(eval $(call cuda_unit,$(u),$(a)))))
+$(foreach a,$(CUDA_VIRTUAL),$(foreach u,$(CUDA_UNITS),$(eval $(call cuda_unit,$(u),$(a)))))
 
-# All units of an architecture in one module: their PTX one after another under the first one's directives. Kernels are
-# all that is global in them.
-$(CUDA)/sm_%.ptx: $(foreach a,$(CUDA_ARCHS),$(CUDA_UNITS:%=$(CUDA)/$(a)/%.ptx))
-	@awk '/^\.(version|target|address_size)/ { if (seen[$$1]++) next } { print }' $(CUDA_UNITS:%=$(CUDA)/$*/%.ptx) > $@
+# All units in one module: their PTX one after another under the first one's directives. Kernels are all that is global in them.
+define cuda_module
+$(CUDA)/compute_$(1).ptx: $(CUDA_UNITS:%=$(CUDA)/$(1)/%.ptx)
+	@awk '/^\.(version|target|address_size)/ { if (seen[$$$$1]++) next } { print }' $$^ > $$@
+endef
+$(foreach a,$(CUDA_VIRTUAL),$(eval $(call cuda_module,$(a))))
 
-$(CUDA)/sm_%.cubin: $(CUDA)/sm_%.ptx
-	@echo ptxas sm_$*
-	@"$(call cuda_tool,ptxas)" -v -arch=sm_$* $< -o $@ 2> $(CUDA)/sm_$*.report || { cat $(CUDA)/sm_$*.report >&2; exit 1; }
+define cuda_code
+$(CUDA)/sm_$(1).cubin: $(CUDA)/compute_$(strip $(call cuda_virtual,$(1))).ptx
+	@echo ptxas sm_$(1)
+	@"$$(call cuda_tool,ptxas)" -v -arch=sm_$(1) $$< -o $$@ 2> $(CUDA)/sm_$(1).report || { cat $(CUDA)/sm_$(1).report >&2; exit 1; }
+endef
+$(foreach a,$(CUDA_ARCHS),$(eval $(call cuda_code,$(a))))
 
-$(CUDA)/kernels.fatbin: $(CUDA_ARCHS:%=$(CUDA)/sm_%.cubin)
+$(CUDA)/kernels.fatbin: $(CUDA_ARCHS:%=$(CUDA)/sm_%.cubin) $(CUDA_PTX:%=$(CUDA)/compute_%.ptx)
 	@$(CUDA)/kernelc fatbin "$(call cuda_tool,nvfatbin)" $@ $(foreach a,$(CUDA_ARCHS),sm_$(a)=$(CUDA)/sm_$(a).cubin) \
-	  $(foreach a,$(CUDA_PTX),compute_$(a)=$(CUDA)/sm_$(a).ptx)
+	  $(foreach a,$(CUDA_PTX),compute_$(a)=$(CUDA)/compute_$(a).ptx)
 
 $(OBJ)/device/cuda/fatbin.o: device/cuda/build/fatbin.S $(CUDA)/kernels.fatbin
 	@mkdir -p $(@D)

@@ -9,7 +9,7 @@
 
 #include "lowered.h"
 
-#define GCCL_WORK_VERSION 1u /* raised with every change of layout; a fat binary carries the number it was built with */
+#define GCCL_WORK_VERSION 2u /* raised with every change of layout; a fat binary carries the number it was built with */
 
 enum { GCCL_LEADER_RANKS = 64 };
 enum { GCCL_COPIES = 96 };
@@ -53,7 +53,7 @@ typedef struct {
   uint64_t div;          /* for GCCL_WORK_SUMPOSTDIV, not 0 */
   uint64_t scale_device; /* bit r: rank[r].scale is a device address */
   uint64_t ticket; /* device address of a 32-bit word, 0 before and after; needed when done words are and the grid has several blocks */
-  uint64_t pad;
+  uint64_t unless; /* address of a 32-bit word, or 0: nothing is to be done if it is GCCL_SPIN_DONE */
   gccl_leader_rank rank[GCCL_LEADER_RANKS];
 } gccl_leader_work;
 
@@ -73,6 +73,45 @@ typedef struct {
   uint64_t done[GCCL_LEADER_RANKS];
 } gccl_copy_work;
 
+/* ---- Spinning kernels: one a rank, which wait for each other ---- */
+
+enum {
+  GCCL_SPIN_RANKS = 64,
+  GCCL_SPIN_BLOCKS = 128,                            /* most blocks of a kernel that meets its peers */
+  GCCL_LL_BLOCKS = 8,                                /* most blocks of an LL kernel */
+  GCCL_LL_ITEMS = 512,                               /* of a block; 8 bytes of data each, in a line of 16 with their flags */
+  GCCL_LL_BYTES = GCCL_LL_BLOCKS * GCCL_LL_ITEMS * 8 /* most bytes that one rank sends to one other in an LL kernel */
+};
+
+/* The sync area of a rank: device memory that its peers map, zero at first. Offsets in bytes; sizes follow from nranks. Every word
+ * has one writer. Block b of a kernel waits for block b of the others only, and all ranks launch the same grid. */
+enum {
+  GCCL_SPIN_EPOCH = 0,                       /* u64[GCCL_SPIN_BLOCKS], own: meetings that block b has had */
+  GCCL_SPIN_LL_EPOCH = 8 * GCCL_SPIN_BLOCKS, /* u64[GCCL_LL_BLOCKS], own: LL operations that block b has done */
+  GCCL_SPIN_OPS = 16 * GCCL_SPIN_BLOCKS,     /* u64, own: bounded operations done */
+  GCCL_SPIN_START = GCCL_SPIN_OPS + 128,     /* u64, in rank 0's area, by all ranks: who has begun a bounded operation */
+  GCCL_SPIN_FLAGS = GCCL_SPIN_START + 128,   /* u64[GCCL_SPIN_BLOCKS][GCCL_SPIN_RANKS], written by that rank */
+  GCCL_SPIN_LL =
+      GCCL_SPIN_FLAGS + 8 * GCCL_SPIN_BLOCKS * GCCL_SPIN_RANKS /* lines[2][GCCL_LL_BLOCKS][nranks][GCCL_LL_ITEMS], by that rank */
+};
+static inline uint64_t gccl_spin_area_bytes(unsigned nranks) { return GCCL_SPIN_LL + 2ull * GCCL_LL_BLOCKS * nranks * GCCL_LL_ITEMS * 16; }
+
+/* What became of a kernel, in its status word. */
+enum gccl_spin_status { GCCL_SPIN_RUNNING, GCCL_SPIN_DONE, GCCL_SPIN_ABORTED, GCCL_SPIN_GAVE_UP };
+
+/* One rank's part of a collective. op.rank has the buffers of all ranks as this process maps them. An LL kernel uses its own only, and takes
+ * all scales as values. op.ticket is needed with status or bound and several blocks; op.done and op.unless are not looked at. */
+typedef struct {
+  gccl_leader_work op;
+  uint64_t area[GCCL_SPIN_RANKS]; /* sync areas as mapped here */
+  uint64_t abort;                 /* u32 that is non-zero after an abort; any memory; looked at in every wait */
+  uint64_t status;                /* u32 that gets an enum gccl_spin_status at the end, by the last block; 0: none */
+  uint32_t rank;
+  /* 0, or after how many microseconds the ranks give up together if not all blocks of all have begun: nothing is changed then, and
+   * another executor may do the operation. Ranks that share a GPU only. */
+  uint32_t bound;
+} gccl_spin_work;
+
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_rank) == 32, "gccl_leader_rank");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) == 56 + 32 * GCCL_LEADER_RANKS && offsetof(gccl_leader_work, count) == 16 &&
                        offsetof(gccl_leader_work, rank) == 56,
@@ -80,5 +119,7 @@ GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) == 56 + 32 * GCCL_LEADER_RANKS && of
 GCCL_LAYOUT_ASSERT(sizeof(gccl_copy_work) == 32 + 24 * GCCL_COPIES + 8 * GCCL_LEADER_RANKS && offsetof(gccl_copy_work, item) == 32,
                    "gccl_copy_work");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) <= 4096 && sizeof(gccl_copy_work) <= 4096, "kernel parameters");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_spin_work) == sizeof(gccl_leader_work) + 8 * GCCL_SPIN_RANKS + 24 && sizeof(gccl_spin_work) <= 4096,
+                   "gccl_spin_work");
 
 #endif

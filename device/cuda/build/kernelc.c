@@ -89,8 +89,8 @@ static int fatbin(const char *lib, const char *out, int n, char **parts) {
   int (*get)(handle, void *) = symbol(l, "nvFatbinGet");
   const char *(*text)(int) = symbol(l, "nvFatbinGetErrorString");
   handle h;
-  const char *options[] = {"-64", "-host=linux"};
-  int rc = create(&h, options, 2);
+  const char *options[] = {"-64", "-host=linux", "-compress-all"}; /* without it nothing was compressed */
+  int rc = create(&h, options, sizeof options / sizeof *options);
   for (int i = 0; i < n && !rc; i++) {
     char *file = strchr(parts[i], '=');
     char *arch = strchr(parts[i], '_'); /* the number alone is what nvFatbin takes */

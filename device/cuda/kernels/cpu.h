@@ -4,9 +4,11 @@
 #ifndef GCCL_CUDA_KERNELS_CPU_H
 #define GCCL_CUDA_KERNELS_CPU_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #define GCCL_ON_CPU 1
 #define __device__
@@ -17,7 +19,7 @@ struct gccl_cpu_dim {
   unsigned x;
 };
 static thread_local gccl_cpu_dim blockIdx, gridDim;
-static const gccl_cpu_dim threadIdx = {0};
+static const gccl_cpu_dim threadIdx = {0}, blockDim = {1};
 enum { THREADS = 1 };
 
 static inline void __syncthreads() {}

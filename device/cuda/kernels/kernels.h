@@ -63,6 +63,44 @@ static inline gccl_launch_dims gccl_copy_dims(gccl_copy_work *w, unsigned multip
   return gccl_leader_blocks(1, chunks * small, 2ull * multiprocessors);
 }
 
+/* ---- Spinning kernels, which take a gccl_spin_work ---- */
+
+enum gccl_spin_method { GCCL_SPIN_DIRECT, GCCL_SPIN_LL_METHOD };
+
+/* Bytes that one rank has for one other: what decides about a method. */
+static inline uint64_t gccl_spin_bytes(const gccl_spin_work *w) { return w->op.count * gccl_kernel_type_size[w->op.dtype]; }
+
+/* As gccl_leader_kernel_name. An LL kernel exists for collectives in which every rank receives from every other, and takes up to
+ * GCCL_LL_BYTES. */
+static inline int gccl_spin_kernel_name(char name[GCCL_KERNEL_NAME], enum gccl_spin_method method, unsigned coll, unsigned dtype,
+                                        unsigned op) {
+  const int ll = method == GCCL_SPIN_LL_METHOD;
+  if (coll >= GCCL_SEND_RECV) return -1;
+  if (ll && coll != GCCL_ALL_REDUCE && coll != GCCL_REDUCE_SCATTER && coll != GCCL_ALL_GATHER && coll != GCCL_ALL_TO_ALL) return -1;
+  if (!gccl_coll_folds(coll))
+    snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_GCCL_%s", gccl_kernel_colls[coll], ll ? "LL" : "DIRECT");
+  else if (dtype < 12 && op < GCCL_WORK_OPS && (op != GCCL_WORK_SUMPOSTDIV || dtype <= 5))
+    snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_%s_%s_GCCL_%s", gccl_kernel_colls[coll], gccl_kernel_ops[op],
+             gccl_kernel_types[dtype], ll ? "LL" : "DIRECT");
+  else
+    return -1;
+  return 0;
+}
+
+/* The launch; the same on all ranks, because it follows from what they agree on. most: the blocks that a rank may have, at most
+ * GCCL_SPIN_BLOCKS; for ranks of one GPU so few that all of them are resident together. */
+static inline gccl_launch_dims gccl_spin_dims(const gccl_spin_work *w, enum gccl_spin_method method, unsigned most) {
+  const uint64_t bytes = gccl_spin_bytes(w), n = w->op.nranks;
+  if (method == GCCL_SPIN_LL_METHOD) {
+    const uint64_t items = (bytes + 7) / 8, blocks = (items + GCCL_LL_ITEMS - 1) / GCCL_LL_ITEMS;
+    const gccl_launch_dims d = {blocks ? (unsigned)blocks : 1,
+                                items >= GCCL_LL_ITEMS ? GCCL_LL_ITEMS : ((unsigned)items + 31) / 32 * 32 + !items * 32};
+    return d;
+  }
+  const int split = w->op.coll == GCCL_ALL_REDUCE || w->op.coll == GCCL_REDUCE || w->op.coll == GCCL_BROADCAST;
+  return gccl_leader_blocks(1, split ? (bytes + n - 1) / n : bytes, most);
+}
+
 /* The same kernels compiled for the CPU (libgccl_kernels_cpu.so, make kernels-cpu): symbols of the same names. Runs the blocks 0 … grid-1
  * in order in the calling thread, each with one thread. Waiting kernels wait for the same block of their peers only,
  * so ranks in threads of their own make progress. */

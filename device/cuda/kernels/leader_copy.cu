@@ -1,8 +1,6 @@
 /* Leader kernels that only move bytes: collectives without an operator, and lists of copies. */
 #include "span.cuh"
 
-DEV uint32_t type_size(uint32_t dtype) { return dtype <= 1 || dtype >= 10 ? 1 : dtype == 6 || dtype == 9 ? 2 : dtype == 2 || dtype == 3 || dtype == 7 ? 4 : 8; }
-
 template <int COLL> DEV void leader_copy(const gccl_leader_work &w) {
   const uint32_t n = w.nranks, parts = COLL == GCCL_BROADCAST ? 1 : COLL == GCCL_ALL_TO_ALL ? n * n : n;
   const uint64_t bytes = w.count * type_size(w.dtype);
@@ -15,7 +13,7 @@ template <int COLL> DEV void leader_copy(const gccl_leader_work &w) {
   if (COLL == GCCL_SCATTER) s = w.root, d = p, from = p, to = 0;
   if (COLL == GCCL_ALL_TO_ALL) s = p / n, d = p % n, from = d, to = s;
   const span j = {w, s, 1, d, nd, from * bytes, to * bytes, blockIdx.x / parts, gridDim.x / parts};
-  run_span<copier, 4>(copier{j}, bytes);
+  if (!not_needed(w)) run_span<copier, 4>(copier{j}, bytes);
   finish(w.ticket, w.nranks, w.done_value, [&](uint32_t r) { return w.rank[r].done; });
 }
 

@@ -9,7 +9,9 @@
 #ifdef GCCL_ON_CPU
 #define GCCL_GPU(...)
 #define GCCL_CPU(...) __VA_ARGS__
+enum { GCCL_ON_GPU = 0 };
 #else
+enum { GCCL_ON_GPU = 1 };
 #define GCCL_GPU(...) __VA_ARGS__
 #define GCCL_CPU(...)
 enum { THREADS = 512 }; /* of a block; a constant, so that a thread's accesses have constant distances */
@@ -89,5 +91,49 @@ DEV void store_release_system(uint64_t a, uint32_t v) {
   GCCL_GPU(asm volatile("fence.acq_rel.sys; st.release.sys.global.u32 [%0], %1;" ::"l"(a), "r"(v) : "memory");)
   GCCL_CPU(__atomic_store_n((uint32_t *)a, v, __ATOMIC_RELEASE);)
 }
+
+/* Epoch words. */
+DEV void store_release_system64(uint64_t a, uint64_t v) {
+  GCCL_GPU(asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(a), "l"(v) : "memory");)
+  GCCL_CPU(__atomic_store_n((uint64_t *)a, v, __ATOMIC_RELEASE);)
+}
+DEV uint64_t load_acquire_system64(uint64_t a) {
+  GCCL_GPU(uint64_t v; asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(a) : "memory"); return v;)
+  GCCL_CPU(return __atomic_load_n((uint64_t *)a, __ATOMIC_ACQUIRE);)
+}
+DEV uint32_t load_relaxed_system(uint64_t a) {
+  GCCL_GPU(uint32_t v; asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v;)
+  GCCL_CPU(return __atomic_load_n((uint32_t *)a, __ATOMIC_RELAXED);)
+}
+/* Returns the old value; it was exchanged if that is `expected`. Words of this GPU only. */
+DEV uint64_t compare_exchange(uint64_t a, uint64_t expected, uint64_t v) {
+  GCCL_GPU(uint64_t old; asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(a), "l"(expected), "l"(v) : "memory");
+           return old;)
+  GCCL_CPU(__atomic_compare_exchange_n((uint64_t *)a, &expected, v, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); return expected;)
+}
+
+/* An LL line: two times 4 bytes of data and their flag. Each half is written and read as one; nothing orders them but the flag. */
+struct ll_line {
+  uint32_t data0, flag0, data1, flag1;
+};
+DEV void store_ll(uint64_t a, uint64_t data, uint32_t flag) {
+  GCCL_GPU(asm volatile("st.volatile.global.v4.u32 [%0], {%1,%2,%3,%2};" ::"l"(a), "r"((uint32_t)data), "r"(flag), "r"((uint32_t)(data >> 32)) : "memory");)
+  GCCL_CPU(__atomic_store_n((uint64_t *)a, (uint64_t)flag << 32 | (uint32_t)data, __ATOMIC_RELAXED);
+           __atomic_store_n((uint64_t *)a + 1, (uint64_t)flag << 32 | data >> 32, __ATOMIC_RELAXED);)
+}
+DEV ll_line load_ll(uint64_t a) {
+  ll_line l;
+  GCCL_GPU(asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(l.data0), "=r"(l.flag0), "=r"(l.data1), "=r"(l.flag1) : "l"(a) : "memory");)
+  GCCL_CPU(uint64_t x = __atomic_load_n((uint64_t *)a, __ATOMIC_RELAXED), y = __atomic_load_n((uint64_t *)a + 1, __ATOMIC_RELAXED);
+           l.data0 = (uint32_t)x, l.flag0 = (uint32_t)(x >> 32), l.data1 = (uint32_t)y, l.flag1 = (uint32_t)(y >> 32);)
+  return l;
+}
+
+/* For waits. */
+DEV uint64_t now_ns() {
+  GCCL_GPU(uint64_t t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t;)
+  GCCL_CPU(timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;)
+}
+DEV void pause() { GCCL_CPU(sched_yield();) }
 
 #endif

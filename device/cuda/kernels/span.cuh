@@ -5,6 +5,10 @@
 
 #include "types.cuh"
 
+DEV uint32_t type_size(uint32_t dtype) {
+  return dtype <= 1 || dtype >= 10 ? 1 : dtype == 6 || dtype == 9 ? 2 : dtype == 2 || dtype == 3 || dtype == 7 ? 4 : 8;
+}
+
 /* Sources are send buffers of ranks s0 …, destinations receive buffers of ranks d0 …, each from its shift on. */
 struct span {
   const gccl_leader_work &w;
@@ -39,7 +43,7 @@ template <class K> struct scales {
 
 /* One thread's U accesses, THREADS vectors apart, from byte `at` of the span on. Sources are loaded S at a time before the first
  * of them is used, and folded in rank order. */
-template <class K, class V, int U, int S> DEV void fold_at(const span &j, const scales<K> &scale, uint64_t at) {
+template <class K, class V, int U, int S, class J> DEV void fold_at(const J &j, const scales<K> &scale, uint64_t at) {
   typedef typename K::acc A;
   A acc[U][V::N];
 #pragma unroll
@@ -110,9 +114,9 @@ template <class B> struct shape {
 };
 
 /* What fold_at and copy_at look like to the loops below. */
-template <class K> struct folder {
+template <class K, class J = span> struct folder {
   typedef typename K::bits bits;
-  const span &j;
+  const J &j;
   const scales<K> &scale;
   template <class V, int U> __device__ __forceinline__ void many(uint64_t at) const { fold_at<K, V, U, shape<bits>::S>(j, scale, at); }
   template <class V> __device__ __forceinline__ void one(uint64_t at) const { fold_at<K, V, 1, shape<bits>::S_ONE>(j, scale, at); }
@@ -175,19 +179,29 @@ template <class F, int U> DEV void run_span(const F &f, uint64_t count) {
     f.template one<single<B>>((i < head ? i : i + body) * sizeof(B));
 }
 
+template <class K> DEV void load_scales(const gccl_leader_work &w, scales<K> &scale) {
+  for (uint32_t r = threadIdx.x; r < w.nranks; r += blockDim.x)
+    scale.of[r] = w.scale_device >> r & 1 ? K::widen(load_element<typename K::bits>(w.rank[r].scale)) : K::scalar(w.rank[r].scale);
+  __syncthreads();
+}
+
+/* The same in all threads of a block: all blocks of this launch have come here, and this one is the last. */
+DEV bool last_block(uint64_t ticket) {
+  if (gridDim.x == 1) return true;
+  __syncthreads(); /* this block's stores come before its count */
+  return __syncthreads_or(threadIdx.x == 0 && count_up(ticket, gridDim.x - 1) == gridDim.x - 1);
+}
+
 /* After all of a kernel's work: the last block says so to the ranks that want to know. */
 template <class DONE> DEV void finish(uint64_t ticket, uint32_t n, uint32_t value, DONE done) {
   int any = 0;
   for (uint32_t r = threadIdx.x; r < n; r += THREADS) any |= done(r) != 0;
-  if (!__syncthreads_or(any)) return; /* also: this block's stores come before what follows */
-  int last = 1;
-  if (gridDim.x > 1) {
-    last = threadIdx.x == 0 && count_up(ticket, gridDim.x - 1) == gridDim.x - 1;
-    last = __syncthreads_or(last);
-  }
-  if (!last) return;
+  if (!__syncthreads_or(any) || !last_block(ticket)) return;
   for (uint32_t r = threadIdx.x; r < n; r += THREADS)
     if (done(r)) store_release_system(done(r), value);
 }
+
+/* Another kernel has done the operation already. */
+DEV bool not_needed(const gccl_leader_work &w) { return w.unless && load_relaxed_system(w.unless) == GCCL_SPIN_DONE; }
 
 #endif

@@ -26,9 +26,9 @@ func TestCPUForm(t *testing.T) {
 			t.Fatalf("%v; run make kernels-cpu build/bin/kernels-check", err)
 		}
 	}
-	rounds := "30"
+	rounds := "5"
 	if testing.Short() {
-		rounds = "4"
+		rounds = "2"
 	}
 	out, err := exec.Command(check, "--cpu", lib, "1", rounds).CombinedOutput()
 	t.Logf("%s", out)

@@ -7,6 +7,7 @@
 
 extern gccl_cuda_driver cu;
 extern CUstream cuda_stream;
+extern CUstream cuda_rank_stream[64];                         /* made by launch_all */
 extern CUresult (*cuda_elapsed)(float *ms, CUevent, CUevent); /* NULL where libcuda has none: then the host's clock is used */
 
 void must(CUresult rc, const char *what);

@@ -17,18 +17,25 @@ typedef struct device {
   void (*put)(uint64_t to, const void *from, size_t bytes);
   void (*get)(void *to, uint64_t from, size_t bytes);
   void (*launch)(const char *kernel, const void *param, gccl_launch_dims dims); /* does not wait on a GPU */
-  void (*finish)(void);                                                         /* waits; an error of a kernel ends the program */
+  /* The same kernel once for each of n ranks, at the same time; parameters of `bytes` each. Waits for all of them. */
+  void (*launch_all)(const char *kernel, const void *params, size_t bytes, unsigned n, gccl_launch_dims dims);
+  void (*finish)(void); /* waits; an error of a kernel ends the program */
 } device;
 
 void die(const char *what, const char *why);
 device device_cpu(const char *library);
 device device_cuda(const char *fatbin);
 
-/* leader.c: returns the number of failed cases; prints the first few. */
+/* Both print the first failures. */
 typedef struct {
   uint64_t cases, failed, kernels;
 } tally;
-tally check_leader(const device *d, uint64_t seed, unsigned rounds);
+enum executor { LEADER, DIRECT, LOW_LATENCY, EXECUTORS };
+tally check_collectives(const device *d, enum executor how, uint64_t seed, unsigned rounds); /* collectives.c */
+tally check_endings(const device *d);                                                        /* endings.c: aborts, giving up */
+
+/* areas.c: zeroed sync areas of a communicator of n ranks, made once for each n. */
+const uint64_t *areas_of(const device *d, unsigned n);
 
 /* bench.c: only on a GPU. */
 void bench(const device *d);

@@ -60,6 +60,14 @@ static void gpu_get(void *to, uint64_t from, size_t bytes) {
   must(cu.StreamSynchronize(cuda_stream), "copy from the device");
 }
 static void gpu_launch(const char *kernel, const void *param, gccl_launch_dims dims) { cuda_launch(kernel, param, dims, cuda_stream); }
+CUstream cuda_rank_stream[64];
+static void gpu_launch_all(const char *kernel, const void *params, size_t bytes, unsigned n, gccl_launch_dims dims) {
+  for (unsigned r = 0; r < n; r++)
+    if (!cuda_rank_stream[r]) must(cu.StreamCreate(&cuda_rank_stream[r], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  if (cu.FuncLoad) must(cu.FuncLoad(cuda_function(kernel)), kernel); /* not while a kernel waits */
+  for (unsigned r = 0; r < n; r++) cuda_launch(kernel, (const char *)params + r * bytes, dims, cuda_rank_stream[r]);
+  for (unsigned r = 0; r < n; r++) must(cu.StreamSynchronize(cuda_rank_stream[r]), kernel);
+}
 static void gpu_finish(void) { must(cu.StreamSynchronize(cuda_stream), "a kernel"); }
 
 static void *load_file(const char *path) {
@@ -83,10 +91,17 @@ device device_cuda(const char *fatbin) {
   GCCL_CUDA_FUNCTIONS(NEEDED)
   GCCL_CUDA_OPTIONAL(OPTIONAL)
   *(void **)&cuda_elapsed = entry(lib, "cuEventElapsedTime", 0);
-  device d = {.alloc = gpu_alloc, .release = gpu_release, .put = gpu_put, .get = gpu_get, .launch = gpu_launch, .finish = gpu_finish};
+  device d = {.alloc = gpu_alloc,
+              .release = gpu_release,
+              .put = gpu_put,
+              .get = gpu_get,
+              .launch = gpu_launch,
+              .launch_all = gpu_launch_all,
+              .finish = gpu_finish};
   CUdevice dev;
   CUcontext ctx;
   int driver = 0, n = 0;
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1); /* streams of ranks that wait for each other must not share a queue */
   must(cu.Init(0), "cuInit");
   must(cu.DriverGetVersion(&driver), "cuDriverGetVersion");
   must(cu.DeviceGet(&dev, 0), "cuDeviceGet");

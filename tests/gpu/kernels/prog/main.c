@@ -16,8 +16,18 @@ int main(int argc, char **argv) {
   uint64_t seed = argc > 2 + cpu ? strtoull(argv[2 + cpu], NULL, 0) : 1;
   unsigned rounds = argc > 3 + cpu ? (unsigned)atoi(argv[3 + cpu]) : 20;
   device d = cpu ? device_cpu(argv[2]) : device_cuda(argv[1]);
-  tally leader = check_leader(&d, seed ? seed : 1, rounds);
-  printf("%s: leader kernels: %lu kernels, %lu cases, %lu failed\n", d.name, leader.kernels, leader.cases, leader.failed);
+  static const char *const names[] = {"leader kernels", "direct kernels (ranks wait for each other)",
+                                      "LL kernels (ranks wait for each other)"};
+  uint64_t failed = 0;
+  for (int how = 0; how < EXECUTORS; how++) {
+    tally t = check_collectives(&d, how, seed ? seed : 1, rounds);
+    printf("%s: %s: %lu kernels, %lu cases, %lu failed\n", d.name, names[how], t.kernels, t.cases, t.failed);
+    fflush(stdout);
+    failed += t.failed;
+  }
+  tally e = check_endings(&d);
+  printf("%s: aborts and giving up: %lu cases, %lu failed\n", d.name, e.cases, e.failed);
+  failed += e.failed;
   if (!cpu) bench(&d);
-  return leader.failed != 0;
+  return failed != 0;
 }

@@ -1,4 +1,4 @@
-/* Leader kernels against device/host/reduce. A case is an image: one block of memory with all buffers of all ranks and margins
+/* Collectives against device/host/reduce, by the leader's kernels and by spinning ones. A case is an image: one block of memory with all buffers of all ranks and margins
  * between them. The oracle changes a copy of it on the host, the kernel changes it on the device, and then all bytes must
  * agree, those outside the buffers too. */
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "../../../../device/host/reduce/reduce.h"
 #include "device.h"
 
-enum { RANKS = 16, MARGIN = 64, IMAGE = 8 << 20, SHOWN = 5 };
+enum { MARGIN = 64, IMAGE = 8 << 20, SHOWN = 5, RANKS = 16 };
 
 static uint64_t state;
 static uint64_t rnd(void) { /* xorshift64 */
@@ -27,7 +27,7 @@ typedef struct {
 static uint64_t room(memory *m, uint64_t bytes, unsigned phase) {
   uint64_t at = (m->used + MARGIN + 15) / 16 * 16 + phase;
   m->used = at + bytes + MARGIN;
-  if (m->used > IMAGE) die("leader check", "image too small for this case");
+  if (m->used > IMAGE) die("check", "image too small for this case");
   return at;
 }
 
@@ -66,7 +66,7 @@ static void expect_fold(memory *m, const gccl_leader_work *w, const uint64_t *se
   gccl_reduce_dst dst[GCCL_LEADER_RANKS];
   uint64_t bytes = w->count * gccl_dtype_size(w->dtype);
   unsigned char *copy = malloc(bytes * w->nranks + 1); /* unaligned, and apart from the destinations */
-  if (!copy) die("leader check", "out of memory");
+  if (!copy) die("check", "out of memory");
   for (unsigned r = 0; r < w->nranks; r++) {
     memcpy(copy + r * bytes, m->image + send[r] + shift, bytes);
     src[r] = (gccl_reduce_src){.ptr = copy + r * bytes, .scaled = w->op == GCCL_WORK_PREMULSUM, .scale = scale[r]};
@@ -81,7 +81,7 @@ static void expect(memory *m, const gccl_leader_work *w, const uint64_t *send, c
   uint64_t part = w->count * gccl_dtype_size(w->dtype);
   unsigned n = w->nranks;
   unsigned char *in = malloc(n * n * part + 1);
-  if (!in) die("leader check", "out of memory");
+  if (!in) die("check", "out of memory");
   switch (w->coll) {
   case GCCL_ALL_REDUCE: expect_fold(m, w, send, 0, recv, n, scale); break;
   case GCCL_REDUCE: expect_fold(m, w, send, 0, recv + w->root, 1, scale); break;
@@ -108,9 +108,15 @@ static void expect(memory *m, const gccl_leader_work *w, const uint64_t *send, c
     for (unsigned s = 0; s < n; s++)
       for (unsigned r = 0; r < n; r++) memcpy(m->image + recv[r] + s * part, in + (s * n + r) * part, part);
     break;
-  default: die("leader check", "unknown collective");
+  default: die("check", "unknown collective");
   }
   free(in);
+}
+
+/* Ranks of a case: spinning kernels have areas for some numbers only. */
+static unsigned some_ranks(enum executor how) {
+  static const uint8_t few[] = {1, 2, 3, 4, 5, 8, 16};
+  return how == LEADER ? 1 + (unsigned)below(RANKS) : few[below(sizeof few)];
 }
 
 /* Parts that a send and a receive buffer have. */
@@ -139,17 +145,23 @@ static uint64_t differences(const device *d, const memory *m, unsigned char *got
   return n;
 }
 
+static int kernel_name(enum executor how, char *name, unsigned coll, unsigned dtype, unsigned op) {
+  if (how == LEADER) return gccl_leader_kernel_name(name, coll, dtype, op);
+  return gccl_spin_kernel_name(name, how == DIRECT ? GCCL_SPIN_DIRECT : GCCL_SPIN_LL_METHOD, coll, dtype, op);
+}
+
 /* One case of one kernel; 1 if it failed. */
-static int one(const device *d, memory *m, unsigned char *got, unsigned coll, unsigned dtype, unsigned op, int show) {
+static int one(const device *d, enum executor how, memory *m, unsigned char *got, unsigned coll, unsigned dtype, unsigned op, int show) {
   gccl_leader_work w = {.version = GCCL_WORK_VERSION, .coll = (uint8_t)coll, .dtype = (uint8_t)dtype, .op = (uint8_t)op};
   uint64_t es = gccl_dtype_size((int)dtype), send[RANKS], recv[RANKS], done[RANKS];
   gccl_scalar scale[RANKS];
-  unsigned sp, rp, n = 1 + (unsigned)below(RANKS);
+  unsigned sp, rp, n = some_ranks(how);
   if (n == 1 && gccl_coll_folds(coll) && op != GCCL_WORK_PREMULSUM) n = 2;
   w.nranks = (uint16_t)n, w.root = (uint16_t)below(n), w.div = below(4) ? n : rnd(), w.done_value = (uint32_t)rnd();
   if (!w.div) w.div = 1;
   parts_of(coll, n, &sp, &rp);
   w.count = some_count(d, (IMAGE - 65536) / (n * (sp + rp) * es) - 16);
+  if (how == LOW_LATENCY && w.count * es > GCCL_LL_BYTES) w.count = below(GCCL_LL_BYTES / es + 1);
   uint64_t part = w.count * es;
   m->used = 0;
   /* Alignment: all 16, one phase for all, each its own multiple of the element's size, or anything. */
@@ -173,10 +185,11 @@ static int one(const device *d, memory *m, unsigned char *got, unsigned coll, un
       else if (rp > sp && (coll != GCCL_GATHER || r == w.root))
         send[r] = recv[r] + r * part;
     }
-    done[r] = below(2) ? room(m, 4, 0) : 0;
+    done[r] = how != LEADER || below(2) ? room(m, 4, 0) : 0;
     w.rank[r] = (gccl_leader_rank){.send = m->base + send[r], .recv = m->base + recv[r], .done = done[r] ? m->base + done[r] : 0};
   }
-  uint64_t ticket = room(m, 4, 0), scalars[RANKS];
+  uint64_t ticket[RANKS], scalars[RANKS];
+  for (unsigned r = 0; r < n; r++) ticket[r] = room(m, 4, 0);
   for (unsigned r = 0; r < n; r++) scalars[r] = room(m, es, 0);
   for (uint64_t i = 0; i < m->used; i += 8) { /* all bit patterns */
     uint64_t v = rnd();
@@ -185,24 +198,40 @@ static int one(const device *d, memory *m, unsigned char *got, unsigned coll, un
   for (unsigned r = 0; r < n; r++) {
     scale[r].i64 = scalar_bits(dtype);
     w.rank[r].scale = scale[r].u64;
-    if (below(2)) {
+    if (how != LOW_LATENCY && below(2)) {
       w.scale_device |= 1ull << r;
       w.rank[r].scale = m->base + scalars[r];
       scale[r] = scalar_of(dtype, m->image + scalars[r]);
     }
   }
-  memset(m->image + ticket, 0, 4);
-  w.ticket = m->base + ticket;
+  for (unsigned r = 0; r < n; r++) memset(m->image + ticket[r], 0, 4);
   d->put(m->base, m->image, m->used);
   expect(m, &w, send, recv, scale);
+  if (how != LEADER) w.done_value = GCCL_SPIN_DONE;
   for (unsigned r = 0; r < n; r++)
     if (done[r]) memcpy(m->image + done[r], &w.done_value, 4);
 
   char name[GCCL_KERNEL_NAME];
-  if (gccl_leader_kernel_name(name, coll, dtype, op)) die("leader check", "no such kernel");
-  unsigned mps = 1 + (unsigned)below(d->multiprocessors);
-  gccl_launch_dims dims = gccl_leader_dims(&w, below(2) ? mps : 1);
-  d->launch(name, &w, dims);
+  gccl_launch_dims dims;
+  if (kernel_name(how, name, coll, dtype, op)) die("check", "no such kernel");
+  if (how == LEADER) {
+    w.ticket = m->base + ticket[0];
+    dims = gccl_leader_dims(&w, below(2) ? 1 + (unsigned)below(d->multiprocessors) : 1);
+    d->launch(name, &w, dims);
+  } else {
+    static gccl_spin_work work[RANKS];
+    const uint64_t *area = areas_of(d, n);
+    const uint32_t bound = below(4) ? 0 : 10000000;
+    for (unsigned r = 0; r < n; r++) {
+      work[r] = (gccl_spin_work){.op = w, .rank = r, .status = m->base + done[r], .bound = bound};
+      work[r].op.ticket = m->base + ticket[r];
+      memcpy(work[r].area, area, n * sizeof *area);
+    }
+    unsigned most = 2 * d->multiprocessors / n;
+    if (most > GCCL_SPIN_BLOCKS) most = GCCL_SPIN_BLOCKS;
+    dims = gccl_spin_dims(work, how == DIRECT ? GCCL_SPIN_DIRECT : GCCL_SPIN_LL_METHOD, 1 + (unsigned)below(most ? most : 1));
+    d->launch_all(name, work, sizeof *work, n, dims);
+  }
   d->finish();
   uint64_t first = 0, bad = differences(d, m, got, &first);
   if (bad && show)
@@ -246,22 +275,22 @@ static int list(const device *d, memory *m, unsigned char *got, int show) {
   return bad != 0;
 }
 
-tally check_leader(const device *d, uint64_t seed, unsigned rounds) {
+tally check_collectives(const device *d, enum executor how, uint64_t seed, unsigned rounds) {
   memory m = {malloc(IMAGE), d->alloc(IMAGE), 0};
   unsigned char *got = malloc(IMAGE);
-  if (!m.image || !got) die("leader check", "out of memory");
+  if (!m.image || !got) die("check", "out of memory");
   tally t = {0};
   state = seed;
   char name[GCCL_KERNEL_NAME];
   for (unsigned coll = 0; coll < GCCL_NUM_COLLS; coll++)
     for (unsigned dtype = 0; dtype < 12; dtype++)
       for (unsigned op = 0; op < GCCL_WORK_OPS; op++) {
-        if (gccl_leader_kernel_name(name, coll, dtype, op) || (op && !gccl_coll_folds(coll)) || (coll == GCCL_SEND_RECV && dtype)) continue;
+        if (kernel_name(how, name, coll, dtype, op) || (op && !gccl_coll_folds(coll)) || (coll == GCCL_SEND_RECV && dtype)) continue;
         t.kernels += gccl_coll_folds(coll) || !dtype;
         for (unsigned k = 0; k < rounds; k++) {
           t.cases++;
-          t.failed +=
-              (uint64_t)(coll == GCCL_SEND_RECV ? list(d, &m, got, t.failed < SHOWN) : one(d, &m, got, coll, dtype, op, t.failed < SHOWN));
+          t.failed += (uint64_t)(coll == GCCL_SEND_RECV ? list(d, &m, got, t.failed < SHOWN)
+                                                        : one(d, how, &m, got, coll, dtype, op, t.failed < SHOWN));
         }
       }
   free(m.image), free(got);
