@@ -4,11 +4,11 @@
 #ifndef GCCL_CUDA_KERNELS_CPU_H
 #define GCCL_CUDA_KERNELS_CPU_H
 
-#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GCCL_ON_CPU 1
 #define __device__

@@ -9,7 +9,7 @@ template <class K, int COLL> DEV void direct_fold(const gccl_spin_work &s) {
   const uint32_t n = w.nranks, me = s.rank;
   __shared__ scales<K> scale;
   direct(s, [&] {
-    if constexpr (K::OP == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
+    if constexpr (K::op() == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
     if (COLL == GCCL_REDUCE_SCATTER) {
       const peer_span j = {{w, 0, n, me, 1, me * w.count * sizeof(B), 0, blockIdx.x, gridDim.x}, 0};
       run_span<folder<K, peer_span>, shape<B>::U>(folder<K, peer_span>{j, scale}, w.count);

@@ -18,7 +18,7 @@ template <class K, int COLL> DEV void leader_pass(const gccl_leader_work &w, con
 template <class K, int COLL> DEV void leader_fold(const gccl_leader_work &w) {
   __shared__ scales<K> scale;
   if (!not_needed(w)) {
-    if constexpr (K::OP == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
+    if constexpr (K::op() == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
     leader_pass<K, COLL>(w, scale);
   }
   finish(w.ticket, w.nranks, w.done_value, [&](uint32_t r) { return w.rank[r].done; });

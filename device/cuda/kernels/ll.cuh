@@ -70,7 +70,7 @@ template <class ITEM> DEV void low_latency(const gccl_spin_work &w, uint64_t byt
           there = false;
           break;
         }
-        if (!all) pause();
+        if (!all) idle();
       }
       if (!there) break;
 #pragma unroll

@@ -17,14 +17,14 @@ template <class K> struct ll_folded {
   __device__ void take(uint32_t q, uint64_t v) {
     for (int i = 0; i < N; i++) {
       typename K::acc a = K::widen((B)(v >> (8 * sizeof(B) * i) % 64));
-      if (K::OP == GCCL_WORK_PREMULSUM) a = K::prod(a, scale.of[q]);
+      if (K::op() == GCCL_WORK_PREMULSUM) a = K::prod(a, scale.of[q]);
       acc[i] = K::fold(acc[i], a);
     }
   }
   __device__ void end() {
     uint64_t v = 0;
     for (int i = 0; i < N; i++)
-      v |= (uint64_t)K::narrow(K::OP == GCCL_WORK_SUMPOSTDIV ? K::divide(acc[i], w.div) : acc[i]) << (8 * sizeof(B) * i) % 64;
+      v |= (uint64_t)K::narrow(K::op() == GCCL_WORK_SUMPOSTDIV ? K::divide(acc[i], w.div) : acc[i]) << (8 * sizeof(B) * i) % 64;
     store_item(recv_at, v, valid);
   }
 };
@@ -33,7 +33,7 @@ template <class K, int COLL> DEV void ll_fold(const gccl_spin_work &s) {
   const gccl_leader_work &w = s.op;
   const uint64_t bytes = w.count * sizeof(typename K::bits);
   __shared__ scales<K> scale;
-  if constexpr (K::OP == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
+  if constexpr (K::op() == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
   low_latency(s, bytes, [&](uint64_t at, uint32_t valid) {
     ll_folded<K> f = {w, scale, w.rank[s.rank].send + at, w.rank[s.rank].recv + at, COLL == GCCL_REDUCE_SCATTER ? bytes : 0, valid, 0, {}};
     if (!f.stride) f.mine = load_item(f.send_at, valid);

@@ -134,6 +134,6 @@ DEV uint64_t now_ns() {
   GCCL_GPU(uint64_t t; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)); return t;)
   GCCL_CPU(timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;)
 }
-DEV void pause() { GCCL_CPU(sched_yield();) }
+DEV void idle() { GCCL_CPU(usleep(50);) } /* ranks are threads, often more than there are processors */
 
 #endif

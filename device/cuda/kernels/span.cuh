@@ -62,13 +62,13 @@ template <class K, class V, int U, int S, class J> DEV void fold_at(const J &j, 
 #pragma unroll
     for (int k = 0; k < S; k++) {
       if (s + k >= j.ns) break;
-      const A by = K::OP == GCCL_WORK_PREMULSUM ? scale.of[s + k] : A();
+      const A by = K::op() == GCCL_WORK_PREMULSUM ? scale.of[s + k] : A();
 #pragma unroll
       for (int u = 0; u < U; u++) {
 #pragma unroll
         for (int i = 0; i < V::N; i++) {
           A a = K::widen(V::get(raw[k][u], i));
-          if (K::OP == GCCL_WORK_PREMULSUM) a = K::prod(a, by);
+          if (K::op() == GCCL_WORK_PREMULSUM) a = K::prod(a, by);
           acc[u][i] = K::fold(acc[u][i], a);
         }
       }
@@ -79,7 +79,7 @@ template <class K, class V, int U, int S, class J> DEV void fold_at(const J &j, 
   for (int u = 0; u < U; u++) {
 #pragma unroll
     for (int i = 0; i < V::N; i++) {
-      const A a = K::OP == GCCL_WORK_SUMPOSTDIV ? K::divide(acc[u][i], j.w.div) : acc[u][i];
+      const A a = K::op() == GCCL_WORK_SUMPOSTDIV ? K::divide(acc[u][i], j.w.div) : acc[u][i];
       V::put(out[u], i, K::narrow(a));
     }
   }

@@ -17,7 +17,7 @@ DEV bool aborted(const gccl_spin_work &w) { return w.abort && load_relaxed_syste
 DEV bool wait_for(const gccl_spin_work &w, uint64_t word, uint64_t v) {
   for (uint32_t polls = 1; load_acquire_system64(word) < v; polls++) {
     if (polls % LOOK_EVERY == 0 && aborted(w)) return false;
-    pause();
+    idle();
   }
   return true;
 }
@@ -59,7 +59,7 @@ DEV bool begin_together(const gccl_spin_work &w) {
         together = false;
         break;
       }
-      pause();
+      idle();
     }
   }
   return !__syncthreads_or(!together);

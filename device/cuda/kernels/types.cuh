@@ -144,10 +144,10 @@ typedef small_float<uint8_t, hw_widen_e5m2, hw_narrow_e5m2> type_f8e5m2;
 /* What a kernel is compiled for: type and operator. */
 template <class T, int OP_> struct reduction : T {
   typedef typename T::acc acc;
-  static constexpr int OP = OP_;
-  DEV acc identity() { return OP == GCCL_WORK_PROD ? T::one() : OP == GCCL_WORK_MAX ? T::lowest() : OP == GCCL_WORK_MIN ? T::highest() : T::zero(); }
+  static __device__ constexpr int op() { return OP_; }
+  DEV acc identity() { return OP_ == GCCL_WORK_PROD ? T::one() : OP_ == GCCL_WORK_MAX ? T::lowest() : OP_ == GCCL_WORK_MIN ? T::highest() : T::zero(); }
   DEV acc fold(acc a, acc b) {
-    return OP == GCCL_WORK_PROD ? T::prod(a, b) : OP == GCCL_WORK_MAX ? T::max(a, b) : OP == GCCL_WORK_MIN ? T::min(a, b) : T::sum(a, b);
+    return OP_ == GCCL_WORK_PROD ? T::prod(a, b) : OP_ == GCCL_WORK_MAX ? T::max(a, b) : OP_ == GCCL_WORK_MIN ? T::min(a, b) : T::sum(a, b);
   }
 };
 

@@ -26,9 +26,9 @@ func TestCPUForm(t *testing.T) {
 			t.Fatalf("%v; run make kernels-cpu build/bin/kernels-check", err)
 		}
 	}
-	rounds := "5"
+	rounds := "2"
 	if testing.Short() {
-		rounds = "2"
+		rounds = "1"
 	}
 	out, err := exec.Command(check, "--cpu", lib, "1", rounds).CombinedOutput()
 	t.Logf("%s", out)

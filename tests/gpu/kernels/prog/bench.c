@@ -186,6 +186,32 @@ static void grids(void) {
     }
 }
 
+static void spinning(void) {
+  static const uint64_t bytes[] = {8, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 16 << 20, 128 << 20, 1 << 30};
+  printf("\n== spinning all-reduce, float sum, out of place, one kernel a rank, all ranks on this GPU: best µs in a graph, LL / direct "
+         "(blocks a "
+         "rank)\n%-9s",
+         "size");
+  for (unsigned n = 2; n <= 16; n *= 2) printf(" | %2u ranks               ", n);
+  puts("");
+  for (unsigned i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+    printf("%-9s", size_text(bytes[i]));
+    for (unsigned n = 2; n <= 16; n *= 2) {
+      unsigned most = dev->multiprocessors / n > GCCL_SPIN_BLOCKS ? GCCL_SPIN_BLOCKS : dev->multiprocessors / n; /* one block each */
+      if (2 * n * bytes[i] > arena_bytes) {
+        printf(" | no memory              ");
+        continue;
+      }
+      double ll = bytes[i] <= GCCL_LL_BYTES ? time_spinning(dev, arena, GCCL_SPIN_LL_METHOD, n, bytes[i], most) : 0;
+      double direct = time_spinning(dev, arena, GCCL_SPIN_DIRECT, n, bytes[i], most);
+      printf(" | %7.2f / %9.2f (%3u)", ll, direct, most);
+      fflush(stdout);
+    }
+    puts("");
+  }
+  puts("0: LL does not take this size. -1: stuck for 10 s, aborted.");
+}
+
 void bench(const device *d) {
   dev = d;
   size_t available = 0, total = 0;
@@ -211,4 +237,5 @@ void bench(const device *d) {
   grids();
   colls();
   sizes();
+  spinning(); /* last: if it fails the rest has been printed */
 }

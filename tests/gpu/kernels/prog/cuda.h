@@ -19,4 +19,8 @@ typedef void (*operation)(void *arg);
 double time_eager(operation fn, void *arg, unsigned runs); /* enqueued one after another, mean */
 double time_graph(operation fn, void *arg, unsigned runs); /* `runs` of them in one graph, best mean of several replays */
 
+/* spin_bench.c: microseconds of one all-reduce (float sum, out of place) by spinning kernels of n ranks on this GPU, best of several
+ * graphs; -1 if they were stuck and had to be aborted. Buffers of 2·n·bytes from arena on; at most `most` blocks a rank. */
+double time_spinning(const device *d, uint64_t arena, enum gccl_spin_method method, unsigned n, uint64_t bytes, unsigned most);
+
 #endif
