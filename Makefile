@@ -121,7 +121,7 @@ test-checkptr: | tools-check
 # Go packages with C code. The Go core stays plain: the runtime's own memory is not for the leak detector.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ASAN_RUN ?= .
-ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./internal/param
+ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./internal/param ./net/loop ./net/shm ./net/socket ./net/trace ./net/faulty
 test-asan: | tools-check
 	$(MAKE) LIB=$(BUILD)/asan/lib OBJ=$(BUILD)/asan/obj CFLAGS_EXTRA="$(SANITIZE)" LTO= $(BUILD)/asan/lib/libgccl.so $(BUILD)/asan/lib/libgccl_core.so
 	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \

@@ -96,7 +96,9 @@ func (c *conn) C() unsafe.Pointer { return unsafe.Pointer(c.p) }
 // Connect joins the two ends: the second that comes does it.
 func (c *conn) Connect(ctx context.Context, remote []byte) error {
 	if len(remote) != blobBytes {
-		return xerr.New(xerr.InvalidArgument, "loop connect", "%d bytes that are no name of a loop connection", len(remote)).WithRank(int(c.p.peer))
+		peer := int(c.p.peer)
+		C.gccl_loop_discard(c.p)
+		return xerr.New(xerr.InvalidArgument, "loop connect", "%d bytes that are no name of a loop connection", len(remote)).WithRank(peer)
 	}
 	mu.Lock()
 	c.wants = blob(remote)

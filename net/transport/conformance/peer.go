@@ -199,7 +199,7 @@ func (m Maker) serve(in io.Reader, out io.Writer) (err error) {
 		case order == "serve":
 			for !ended.Load() && transport.ConnErr(s.conn) == nil {
 				if len(transport.Poll(s.ep.C(), 16)) == 0 {
-					transport.Wait(s.ep.C(), time.Millisecond)
+					s.nap()
 				}
 			}
 		case order == "echo":
@@ -217,6 +217,15 @@ func (m Maker) serve(in io.Reader, out io.Writer) (err error) {
 	return nil
 }
 
+// nap leaves the processor to the other end.
+func (s *side) nap() {
+	if transport.CanWait(s.ep.C()) {
+		transport.Wait(s.ep.C(), time.Millisecond)
+	} else {
+		time.Sleep(200 * time.Microsecond)
+	}
+}
+
 func (s *side) echo(ended *atomic.Bool) {
 	var back []transport.Work
 	for !ended.Load() && transport.ConnErr(s.conn) == nil {
@@ -230,7 +239,7 @@ func (s *side) echo(ended *atomic.Bool) {
 		n, _ := transport.Post(s.conn, back...)
 		back = back[n:]
 		if len(events) == 0 && len(back) == 0 {
-			transport.Wait(s.ep.C(), time.Millisecond)
+			s.nap()
 		}
 	}
 }
