@@ -12,6 +12,7 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/net/gin"
+	"github.com/gccl/gccl/net/ib"
 	"github.com/gccl/gccl/net/loop"
 	"github.com/gccl/gccl/net/shm"
 	"github.com/gccl/gccl/net/socket"
@@ -81,9 +82,14 @@ func (c *Comm) candidates() ([]gin.Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
+	verbs, err := ib.FromSettings(c.set)
+	if err != nil {
+		return nil, err
+	}
 	all := []gin.Candidate{
 		{Transport: loop.Transport{}, Between: func(a, b int) bool { return c.hellos[a].Nonce == c.hellos[b].Nonce }},
 		{Transport: shm.Transport{}, Between: c.allowed},
+		{Transport: verbs}, // without a library or a device it says so, and TCP is next
 		{Transport: tcp},
 	}
 	want := c.set.Str(param.NCCLNet)

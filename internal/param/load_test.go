@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	s, warns := load(t, vars("GCCL_INIT_TIMEOUT=90", "GCCL_DEVICE=HOST", "GCCL_STAGE_BYTES=4MB", "GCCL_PORT_RANGE=20000-20100",
-		"GCCL_SPIN_US=0x10", "NCCL_DEBUG_SUBSYS=a, b", "NCCL_COMM_BLOCKING=0", "NCCL_MAX_NCHANNELS=100", "NCCL_IB_GID_INDEX=-1",
+		"GCCL_SPIN_US=0x10", "NCCL_DEBUG_SUBSYS=a, b", "NCCL_COMM_BLOCKING=0", "NCCL_MAX_NCHANNELS=100", "NCCL_IB_FIFO_TC=-1",
 		"NCCL_DEBUG=info", "GCCL_EAGER_BYTES=auto", "GCCL_YIELD_US="))
 	if s.Duration(GCCLInitTimeout) != 90*time.Second || s.Str(GCCLDevice) != "host" || s.Size(GCCLStageBytes) != 4<<20 {
 		t.Error("our values are off")
@@ -81,7 +81,7 @@ func TestValues(t *testing.T) {
 		}
 	}
 	want := []string{
-		"NCCL_IB_GID_INDEX (environment) has no effect in host mode",
+		"NCCL_IB_FIFO_TC (environment) has no effect in host mode",
 		"NCCL_MAX_NCHANNELS (environment) has no effect in host mode",
 		"NCCL_MAX_NCHANNELS (environment) is an old name of NCCL_MAX_CTAS",
 	}

@@ -58,6 +58,9 @@ func (x *exchange) of(rank int) func(context.Context, string, []byte) ([][]byte,
 	}
 }
 
+// network is what joins the hosts of a world.
+var network transport.Transport = loop.Transport{}
+
 // hosts is a world whose ranks are on different hosts: of[r] names that of rank r.
 type hosts struct {
 	*world.World
@@ -96,7 +99,7 @@ func newHosts(t *testing.T, of []int, opts ...option) *hosts {
 			g, err := gin.Establish(context.Background(), gin.Need{
 				Rank: r, NRanks: n, Comm: ctl, Area: ctl.Area(), Gather: x.of(r),
 				Remote:     func(a, b int) bool { return of[a] != of[b] },
-				Candidates: []gin.Candidate{{Transport: loop.Transport{}}},
+				Candidates: []gin.Candidate{{Transport: network}},
 				Secret:     transport.Secret{1, 2, 3},
 				Who:        func(q int) string { return fmt.Sprintf("rank %d", q) },
 				Say:        func(string) {},

@@ -19,6 +19,7 @@ import (
 
 // Config is what the user may set.
 type Config struct {
+	Disabled     bool   // NCCL_IB_DISABLE: there are no devices then
 	HCA          string // NCCL_IB_HCA
 	GIDIndex     int    // -1 chooses
 	RoCEVersion  int    // 1 or 2, for the choice
@@ -33,12 +34,9 @@ func Defaults() Config {
 	return Config{GIDIndex: -1, RoCEVersion: 2, TrafficClass: -1, ServiceLevel: -1, Timeout: 20, RetryCount: 7}
 }
 
-// FromSettings makes the transport that the settings ask for.
+// FromSettings makes the transport that the settings ask for. One that is switched off has no devices and says so.
 func FromSettings(s *param.Settings) (*Transport, error) {
-	if s.Bool(param.NCCLIbDisable) {
-		return nil, xerr.New(xerr.InvalidUsage, "ib transport", "NCCL_IB_DISABLE switches verbs devices off")
-	}
-	c := Config{HCA: s.Str(param.NCCLIbHca), GIDIndex: int(s.Int(param.NCCLIbGidIndex)), RoCEVersion: int(s.Int(param.NCCLIbRoceVersionNum)),
+	c := Config{Disabled: s.Bool(param.NCCLIbDisable), HCA: s.Str(param.NCCLIbHca), GIDIndex: int(s.Int(param.NCCLIbGidIndex)), RoCEVersion: int(s.Int(param.NCCLIbRoceVersionNum)),
 		TrafficClass: int(s.Int(param.NCCLIbTc)), ServiceLevel: int(s.Int(param.NCCLIbSl)), Timeout: int(s.Int(param.NCCLIbTimeout)), RetryCount: int(s.Int(param.NCCLIbRetryCnt))}
 	if _, err := parseHCA(c.HCA); err != nil {
 		return nil, err
@@ -113,6 +111,9 @@ type port struct {
 
 // ports lists the ports that the configuration allows, fastest first.
 func (c *Config) ports() ([]port, error) {
+	if c.Disabled {
+		return nil, xerr.New(xerr.InvalidUsage, "ib transport", "NCCL_IB_DISABLE switches verbs devices off")
+	}
 	f, err := parseHCA(c.HCA)
 	if err != nil {
 		return nil, err
