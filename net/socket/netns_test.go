@@ -140,7 +140,7 @@ ip addr add 10.1.0.2/24 dev docker0`,
 			f := conformance.NewFar(t, m)
 			f.Echo(5)
 			script(t, "ip link set eth0 down")
-			err, took := f.Fault()
+			took, err := f.Fault()
 			var x *xerr.Error
 			if !errors.As(err, &x) || x.Rank != 1 || x.Code != xerr.Remote {
 				t.Errorf("error %v", err)

@@ -13,6 +13,8 @@ enum {
   SILENT_MS = 3000,         /* without a word of the peer's kernel while something is under way */
 };
 
+enum { REASON = 128 };
+
 static const char *reason(const stream *s, char *text) {
   switch (s->dead) {
   case DEAD_EOF: return "its process has ended, or closed the connection without a word";
@@ -20,8 +22,7 @@ static const char *reason(const stream *s, char *text) {
   case DEAD_RESET: return "it has lost the connection";
   case DEAD_SILENT: return "its host does not answer";
   }
-  snprintf(text, 128, "%s", strerrordesc_np(s->dead) ? strerrordesc_np(s->dead) : "unknown error");
-  return text;
+  return strerror_r(s->dead, text, REASON);
 }
 
 /* A stream carries no more. The others take over, or the connection has failed. */
@@ -42,7 +43,7 @@ void stream_died(stream *s, int why) {
     if (t->dead && !t->confirmed) t->tell_reset = 1;
   }
   if (c->alive) return;
-  char text[128];
+  char text[REASON];
   if (c->byed)
     gccl_net_fail(&c->base.fault, GCCL_NET_EREMOTE, "socket: rank %d has closed the connection", c->base.peer);
   else

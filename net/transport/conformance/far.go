@@ -31,12 +31,12 @@ func (f *Far) Echo(n int) {
 	}
 }
 
-// Fault waits until the connection has failed, and returns the error and how long that took.
-func (f *Far) Fault() (error, time.Duration) {
+// Fault waits until the connection has failed, and returns how long that took and the error.
+func (f *Far) Fault() (took time.Duration, err error) {
 	f.s.t.Helper()
 	start := time.Now()
 	f.s.next(transport.Fault, f.s)
-	return transport.ConnErr(f.s.conn), time.Since(start)
+	return time.Since(start), transport.ConnErr(f.s.conn)
 }
 
 // Stats are those of this end.
