@@ -72,6 +72,7 @@ $(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS) capi/core.map | tools-check
 include $(wildcard cmd/gccl-perf/build.mk)
 
 include device/fake/build.mk
+include tests/gpu/bundle.mk
 include device/cuda/build.mk
 
 $(BIN)/%: $(GO_SRC) $(C_HEADERS) $(wildcard cmd/*/*.go) | tools-check
@@ -210,8 +211,7 @@ check: test lint examples test-race test-cgocheck test-asan test-arm64
 clean:
 	rm -rf $(BUILD)
 
-ABSENT_gpu-bundle := there is no CUDA device yet: host mode only
 ABSENT_wheel := there is no Python package
-.PHONY: gpu-bundle wheel
-gpu-bundle wheel:
+.PHONY: wheel
+wheel:
 	@echo "make $@: not in this version: $(ABSENT_$@). See docs/status.md." >&2; exit 1

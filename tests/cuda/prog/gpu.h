@@ -30,6 +30,7 @@ struct gpu_busy {
   uint64_t ns;      /* the longest that it runs */
 };
 int gpu_load(int rank);
+void *gpu_function(int rank); /* the kernel, after gpu_load */
 int gpu_busy(int rank, void *stream, const struct gpu_busy *, int cooperative);
 /* For us microseconds, filling the GPU. */
 int gpu_fill(int rank, void *stream, int us, int cooperative);
@@ -66,5 +67,6 @@ void suite_bad(struct team *);
 void suite_pool(struct team *);
 void suite_footprint(struct team *);
 void suite_probe(struct team *);
+void suite_speed(struct team *);
 
 #endif

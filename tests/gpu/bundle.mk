@@ -1,0 +1,35 @@
+# make gpu-bundle: what a GPU machine without Go needs, in one folder: the library, test programs, scripts, and nccl-tests' source if
+# NCCL_TESTS_SRC names a folder that has it (never part of this repository). tests/gpu/run.sh and run-multi.sh run it there.
+GPU_BUNDLE := $(BUILD)/gpu-bundle
+GPU_PROGS := hostapi cuda
+NCCL_TESTS_SRC ?=
+CHOST := $(wildcard tests/internal/chost/*.c)
+
+# Programs of the conformance suites: libnccl.so.2 comes from LD_LIBRARY_PATH there.
+define gpu_program
+$(GPU_BUNDLE)/bin/$(1): $(wildcard tests/$(1)/prog/*.[ch]) $(CHOST) $(wildcard tests/internal/chost/*.h include/*.h) $(LIB)/libgccl.so
+	@mkdir -p $$(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -ffp-contract=off -pthread -Iinclude -Itests/internal/chost -Itests/$(1)/prog \
+	  tests/$(1)/prog/*.c $(CHOST) -o $$@ -L$(LIB) -l:libnccl.so.2 -lm -ldl
+endef
+$(foreach p,$(GPU_PROGS),$(eval $(call gpu_program,$(p))))
+
+.PHONY: gpu-bundle
+gpu-bundle: cuda build $(BIN)/kernels-check $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%)
+	@$(MAKE) --no-print-directory gpu-bundle-files
+
+# The same without the kernels of the GPU, to try the scripts over device/fake.
+.PHONY: gpu-bundle-files
+gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%)
+	@mkdir -p $(GPU_BUNDLE)/lib $(GPU_BUNDLE)/bin $(GPU_BUNDLE)/include
+	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(GPU_BUNDLE)/lib
+	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
+	@for p in gccl-info gccl-topo gccl-perf gccl-perf-rank kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
+	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || gzip -9 -n -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.gz
+	@install -m 644 include/*.h $(GPU_BUNDLE)/include
+	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/torch $(GPU_BUNDLE)/
+	@rm -rf $(GPU_BUNDLE)/nccl-tests $(GPU_BUNDLE)/__pycache__ $(GPU_BUNDLE)/torch/__pycache__
+	@[ -z "$(NCCL_TESTS_SRC)" ] || { mkdir -p $(GPU_BUNDLE)/nccl-tests && cp -r $(NCCL_TESTS_SRC)/. $(GPU_BUNDLE)/nccl-tests/ && rm -rf $(GPU_BUNDLE)/nccl-tests/.git; }
+	@{ git rev-parse --short HEAD; git diff --quiet HEAD || echo "and changes"; } 2>/dev/null | paste -sd' ' > $(GPU_BUNDLE)/COMMIT
+	@mib=$$(du -sm $(GPU_BUNDLE) | cut -f1); echo "$(GPU_BUNDLE): $$mib MiB"; \
+	  [ $$mib -lt 60 ] || { echo "make gpu-bundle: $$mib MiB is more than the 60 that a GPU machine takes" >&2; exit 1; }
