@@ -70,6 +70,7 @@ func facts() []fact {
 		{"host", host},
 		{"usable cpus", fmt.Sprint(runtime.NumCPU())},
 		{"page bytes", fmt.Sprint(os.Getpagesize())},
+		{"cuda kernels", kernels(library())},
 	}
 }
 

@@ -34,7 +34,11 @@ cuda-toolchain-check:
 	@device/cuda/build/toolchain >/dev/null || { echo "make: no CUDA compiler: make cuda-toolchain fetches one into .tools/cuda" \
 	  "(a toolkit 12.8 or a later 12, by nvcc on PATH or CUDA_HOME, is used if there is one)" >&2; exit 1; }
 
+# The limit on the size is the project's; the bounds keep a kernel from growing unseen.
+CUDA_MOST_BYTES := 20971520
 cuda: $(CUDA)/kernels.fatbin
+	@device/cuda/build/report device/cuda/build/bounds $(CUDA_ARCHS:%=$(CUDA)/sm_%.report)
+	@[ $$(stat -c %s $<) -le $(CUDA_MOST_BYTES) ] || { echo "make cuda: $< has $$(stat -c %s $<) bytes, more than $(CUDA_MOST_BYTES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(LIB)/libgccl.so
 	@echo "kernels for $(CUDA_ARCHS:%=sm_%), PTX for $(CUDA_PTX:%=compute_%): $$(stat -c %s $<) bytes"
 
