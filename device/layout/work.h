@@ -112,6 +112,13 @@ typedef struct {
   uint32_t bound;
 } gccl_spin_work;
 
+/* All-reduce by the switch. Only after a proof that multicast works between these ranks. send and recv are multicast addresses of buffers
+ * that all ranks bound at the same offset, aligned to 16 bytes; spin.op.rank has the same buffers one by one. */
+typedef struct {
+  gccl_spin_work spin;
+  uint64_t send, recv;
+} gccl_multimem_work;
+
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_rank) == 32, "gccl_leader_rank");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) == 56 + 32 * GCCL_LEADER_RANKS && offsetof(gccl_leader_work, count) == 16 &&
                        offsetof(gccl_leader_work, rank) == 56,
@@ -121,5 +128,6 @@ GCCL_LAYOUT_ASSERT(sizeof(gccl_copy_work) == 32 + 24 * GCCL_COPIES + 8 * GCCL_LE
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) <= 4096 && sizeof(gccl_copy_work) <= 4096, "kernel parameters");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_spin_work) == sizeof(gccl_leader_work) + 8 * GCCL_SPIN_RANKS + 24 && sizeof(gccl_spin_work) <= 4096,
                    "gccl_spin_work");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_multimem_work) == sizeof(gccl_spin_work) + 16 && sizeof(gccl_multimem_work) <= 4096, "gccl_multimem_work");
 
 #endif

@@ -65,7 +65,8 @@ static inline gccl_launch_dims gccl_copy_dims(gccl_copy_work *w, unsigned multip
 
 /* ---- Spinning kernels, which take a gccl_spin_work ---- */
 
-enum gccl_spin_method { GCCL_SPIN_DIRECT, GCCL_SPIN_LL_METHOD };
+/* GCCL_SPIN_MULTIMEM takes a gccl_multimem_work and exists for float sums of AllReduce, on sm_90 and later. */
+enum gccl_spin_method { GCCL_SPIN_DIRECT, GCCL_SPIN_LL_METHOD, GCCL_SPIN_MULTIMEM };
 
 /* Bytes that one rank has for one other: what decides about a method. */
 static inline uint64_t gccl_spin_bytes(const gccl_spin_work *w) { return w->op.count * gccl_kernel_type_size[w->op.dtype]; }
@@ -76,6 +77,11 @@ static inline int gccl_spin_kernel_name(char name[GCCL_KERNEL_NAME], enum gccl_s
                                         unsigned op) {
   const int ll = method == GCCL_SPIN_LL_METHOD;
   if (coll >= GCCL_SEND_RECV) return -1;
+  if (method == GCCL_SPIN_MULTIMEM) {
+    if (coll != GCCL_ALL_REDUCE || op != GCCL_WORK_SUM || (dtype != 6 && dtype != 7 && dtype != 9)) return -1;
+    snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_AllReduce_Sum_%s_GCCL_MULTIMEM", gccl_kernel_types[dtype]);
+    return 0;
+  }
   if (ll && coll != GCCL_ALL_REDUCE && coll != GCCL_REDUCE_SCATTER && coll != GCCL_ALL_GATHER && coll != GCCL_ALL_TO_ALL) return -1;
   if (!gccl_coll_folds(coll))
     snprintf(name, GCCL_KERNEL_NAME, "ncclDevKernel_%s_GCCL_%s", gccl_kernel_colls[coll], ll ? "LL" : "DIRECT");

@@ -145,9 +145,12 @@ static uint64_t differences(const device *d, const memory *m, unsigned char *got
   return n;
 }
 
+static const enum gccl_spin_method method_of[EXECUTORS] = {
+    [DIRECT] = GCCL_SPIN_DIRECT, [LOW_LATENCY] = GCCL_SPIN_LL_METHOD, [MULTIMEM] = GCCL_SPIN_MULTIMEM};
+
 static int kernel_name(enum executor how, char *name, unsigned coll, unsigned dtype, unsigned op) {
   if (how == LEADER) return gccl_leader_kernel_name(name, coll, dtype, op);
-  return gccl_spin_kernel_name(name, how == DIRECT ? GCCL_SPIN_DIRECT : GCCL_SPIN_LL_METHOD, coll, dtype, op);
+  return gccl_spin_kernel_name(name, method_of[how], coll, dtype, op);
 }
 
 /* One case of one kernel; 1 if it failed. */
@@ -165,7 +168,7 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
   uint64_t part = w.count * es;
   m->used = 0;
   /* Alignment: all 16, one phase for all, each its own multiple of the element's size, or anything. */
-  unsigned style = (unsigned)below(5), common = (unsigned)(below(16) / es * es), in_place = !below(3);
+  unsigned style = how == MULTIMEM ? 0 : (unsigned)below(5), common = (unsigned)(below(16) / es * es), in_place = !below(3);
   for (unsigned r = 0; r < n; r++) {
     unsigned a[2];
     for (int k = 0; k < 2; k++)
@@ -220,6 +223,7 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
     d->launch(name, &w, dims);
   } else {
     static gccl_spin_work work[RANKS];
+    static gccl_multimem_work multimem[RANKS];
     const uint64_t *area = areas_of(d, n);
     const uint32_t bound = below(4) ? 0 : 10000000;
     for (unsigned r = 0; r < n; r++) {
@@ -229,8 +233,12 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
     }
     unsigned most = 2 * d->multiprocessors / n;
     if (most > GCCL_SPIN_BLOCKS) most = GCCL_SPIN_BLOCKS;
-    dims = gccl_spin_dims(work, how == DIRECT ? GCCL_SPIN_DIRECT : GCCL_SPIN_LL_METHOD, 1 + (unsigned)below(most ? most : 1));
-    d->launch_all(name, work, sizeof *work, n, dims);
+    dims = gccl_spin_dims(work, method_of[how], 1 + (unsigned)below(most ? most : 1));
+    for (unsigned r = 0; r < n; r++) multimem[r] = (gccl_multimem_work){.spin = work[r]};
+    if (how == MULTIMEM)
+      d->launch_all(name, multimem, sizeof *multimem, n, dims);
+    else
+      d->launch_all(name, work, sizeof *work, n, dims);
   }
   d->finish();
   uint64_t first = 0, bad = differences(d, m, got, &first);

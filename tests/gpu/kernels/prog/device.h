@@ -30,7 +30,7 @@ device device_cuda(const char *fatbin);
 typedef struct {
   uint64_t cases, failed, kernels;
 } tally;
-enum executor { LEADER, DIRECT, LOW_LATENCY, EXECUTORS };
+enum executor { LEADER, DIRECT, LOW_LATENCY, MULTIMEM, EXECUTORS }; /* MULTIMEM: emulated on the CPU, not tried on a GPU */
 tally check_collectives(const device *d, enum executor how, uint64_t seed, unsigned rounds); /* collectives.c */
 tally check_endings(const device *d);                                                        /* endings.c: aborts, giving up */
 
