@@ -37,7 +37,7 @@ int32_t gccl_bridge_device_meet(const gccl_device_api *d, struct ncclComm *c, co
   return d->meet(c, hellos, text);
 }
 
-void gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c) { d->leave(c); }
+int32_t gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c) { return d->leave(c); }
 
 int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, uintptr_t ptr, uint64_t size, void *out, int32_t max,
                                  int32_t *rc, char *text) {

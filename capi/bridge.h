@@ -12,7 +12,7 @@ void gccl_bridge_retire(const gccl_front_api *f, struct ncclComm *c);
 uint64_t gccl_bridge_device_section(const gccl_device_api *d, uint32_t nranks);
 int32_t gccl_bridge_device_hello(const gccl_device_api *d, struct ncclComm *c, void *out, int32_t max);
 int32_t gccl_bridge_device_meet(const gccl_device_api *d, struct ncclComm *c, const void *hellos, char *text);
-void gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c);
+int32_t gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c);
 int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, uintptr_t ptr, uint64_t size, void *out, int32_t max,
                                  int32_t *rc, char *text);
 int32_t gccl_bridge_window_map(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *parts, char *text);

@@ -66,7 +66,7 @@ typedef struct gccl_job {
 typedef struct {
   int32_t (*hello)(struct ncclComm *, void *out, int32_t max);        /* what all ranks must know: returns its bytes, at most max */
   int32_t (*meet)(struct ncclComm *, const void *hellos, char *text); /* areas are mapped; hellos of all ranks, one after the other */
-  void (*leave)(struct ncclComm *);                                   /* quiesced; the areas go next */
+  int32_t (*leave)(struct ncclComm *);                                /* quiesced; the areas go next, unless it returns 1 */
   uint64_t (*section)(uint32_t nranks);                               /* bytes of its section in a rank's area */
   /* Windows: what the other ranks must know of this rank's part (returns its bytes, or -1 and a code and a text); all parts mapped into
    * the window; the memory of this rank's part given back. */

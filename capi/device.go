@@ -76,7 +76,9 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			return nil
 		},
 		ReleaseWindow: func(part []byte) { C.gccl_bridge_window_release(d, unsafe.Pointer(&part[0])) },
-		Leave:         func(c control.Comm) { C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) },
+		Leave: func(c control.Comm) bool {
+			return C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) == 0
+		},
 	}
 }
 

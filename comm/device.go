@@ -52,12 +52,13 @@ func (c *Comm) meetDevices(ctx context.Context) error {
 	return nil
 }
 
-// leaveDevice ends what meetDevice began.
-func (c *Comm) leaveDevice() {
-	if c.met {
-		c.met = false
-		c.device().Leave(c.ctl)
+// leaveDevice ends what meetDevice began. It says whether the areas may go.
+func (c *Comm) leaveDevice() bool {
+	if !c.met {
+		return true
 	}
+	c.met = false
+	return c.device().Leave(c.ctl)
 }
 
 // registerDeviceWindow is RegisterWindow for memory of a GPU.

@@ -64,8 +64,9 @@ type Device struct {
 	OfferWindow   func(c control.Comm, buff uintptr, size uint64) ([]byte, error)
 	MapWindow     func(c control.Comm, w control.Window, parts [][]byte) error
 	ReleaseWindow func(part []byte)
-	// Leave is called before the areas go, when nothing of the communicator is in flight.
-	Leave func(c control.Comm)
+	// Leave is called before the areas go, when nothing of the communicator is in flight. It says whether they may go: a replay of a
+	// graph may still look at them after an abort.
+	Leave func(c control.Comm) bool
 }
 
 // Engine is what the communicators of a process share. Use New once per process; tests may make several.

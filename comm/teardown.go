@@ -141,15 +141,18 @@ func (c *Comm) teardown(idle bool, cause error) {
 	}
 	if idle {
 		c.dropWindows()
-		c.leaveDevice()
-		for r := range c.peers {
-			if r != c.rank && !c.remote(r) {
-				c.ctl.MarkLeft(r)
+		if c.leaveDevice() {
+			for r := range c.peers {
+				if r != c.rank && !c.remote(r) {
+					c.ctl.MarkLeft(r)
+				}
 			}
+			c.disconnect()
+			c.unmapPeers()
+			c.leaveArea()
+		} else {
+			c.log.Warn(xlog.Destroy, "%s: graphs with operations of the aborted communicator are alive: %d bytes of shared memory stay allocated", c.who(c.rank), c.area.Size)
 		}
-		c.disconnect()
-		c.unmapPeers()
-		c.leaveArea()
 		c.ctl.Release()
 	} else {
 		c.log.Warn(xlog.Destroy, "%s: operations did not end after an abort: %d bytes of shared memory stay allocated", c.who(c.rank), c.area.Size)

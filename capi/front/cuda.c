@@ -58,9 +58,7 @@ static int32_t hello(struct ncclComm *c, void *out, int32_t max) {
 
 static int32_t meet(struct ncclComm *c, const void *all, char *text) { return gccl_cuda_comm_meet(c->cuda, all, text, GCCL_TEXT); }
 
-static void leave(struct ncclComm *c) {
-  if (c->cuda) gccl_cuda_comm_leave(c->cuda);
-}
+static int32_t leave(struct ncclComm *c) { return c->cuda ? gccl_cuda_comm_leave(c->cuda) : 0; }
 
 static int32_t window_offer(struct ncclComm *c, void *ptr, uint64_t size, void *out, int32_t max, int32_t *rc, char *text) {
   if ((size_t)max < sizeof(gccl_cuda_ref)) return -1;
@@ -110,6 +108,12 @@ static ncclResult_t result(gccl_cuda_batch *b, int n, int r, const char *call) {
   for (int i = 0; i < n; i++)
     if (b[i].rc) c = b[i].comm;
   return gccl_operation_failed(c, r, call);
+}
+
+ncclResult_t gccl_device_check(const gccl_op *op, const char *call) {
+  char text[GCCL_TEXT];
+  int rc = gccl_cuda_check(op, text, sizeof text);
+  return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, op->comm->rank, op->comm->nranks, text) : ncclSuccess;
 }
 
 ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call) {

@@ -17,6 +17,10 @@ static ncclResult_t grow(void **p, int *cap, int n, size_t size) {
 
 ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call) {
   gccl_thread *t = gccl_thread_self;
+  if (op->comm->cuda) {
+    ncclResult_t rc = gccl_device_check(op, call);
+    if (rc != ncclSuccess) return rc;
+  }
   if (!t || t->depth == 0) return gccl_launch_one(op, stream, call);
   gccl_group *g = &t->group;
   gccl_stream *s = (gccl_stream *)stream;

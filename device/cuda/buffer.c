@@ -53,39 +53,47 @@ static CUresult export_handle(const facts *f, char out[64]) {
   return e;
 }
 
-int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, uint64_t bytes, int local, gccl_cuda_ref *out, const char *what) {
-  struct ncclComm *c = d->comm;
+int gccl_cuda_check_buffer(const gccl_cuda_comm *d, const void *ptr, uint64_t bytes, const char *what, char *text, size_t max) {
   facts f;
   CUresult e = ask(ptr, &f);
-  if (e) return gccl_cuda_failed(c, e, "cuPointerGetAttributes");
+  uint64_t at = (uint64_t)(uintptr_t)ptr;
+  if (e) {
+    snprintf(text, max, "%s %p: cuPointerGetAttributes: error %d (%s)", what, ptr, e, gccl_cuda_text(e));
+    return GCCL_RC_CUDA;
+  }
   if (f.type == 0 && f.id == 0) {
-    gccl_comm_latch(c, GCCL_RC_ARGUMENT,
-                    "rank %d of %d: %s %p is no memory that device %d knows: it is ordinary host memory or has been freed: pass memory of "
-                    "cudaMalloc, cudaMallocAsync or ncclMemAlloc",
-                    c->rank, c->nranks, what, ptr, c->device);
+    snprintf(text, max,
+             "%s %p is no memory that device %d knows: it is ordinary host memory or has been freed: pass memory of cudaMalloc, "
+             "cudaMallocAsync or ncclMemAlloc",
+             what, ptr, d->cx->ordinal);
     return GCCL_RC_ARGUMENT;
   }
   if (f.type == CU_MEMORYTYPE_DEVICE && f.ordinal >= 0 && f.ordinal != d->cx->ordinal) {
-    gccl_comm_latch(
-        c, GCCL_RC_ARGUMENT,
-        "rank %d of %d: %s %p is memory of device %d, and the communicator was made for device %d: call cudaSetDevice before the "
-        "allocation and before ncclCommInitRank",
-        c->rank, c->nranks, what, ptr, f.ordinal, d->cx->ordinal);
+    snprintf(text, max,
+             "%s %p is memory of device %d, and the communicator was made for device %d: call cudaSetDevice before the allocation and "
+             "before ncclCommInitRank",
+             what, ptr, f.ordinal, d->cx->ordinal);
     return GCCL_RC_ARGUMENT;
   }
-  uint64_t at = (uint64_t)(uintptr_t)ptr;
   if (f.size && (at < f.base || bytes > f.base + f.size - at)) {
-    gccl_comm_latch(c, GCCL_RC_ARGUMENT, "rank %d of %d: %s %p: %llu bytes end past its allocation of %llu bytes at 0x%llx", c->rank,
-                    c->nranks, what, ptr, (unsigned long long)bytes, (unsigned long long)f.size, f.base);
+    snprintf(text, max, "%s %p: %llu bytes end past its allocation of %llu bytes at 0x%llx: check count and type", what, ptr,
+             (unsigned long long)bytes, (unsigned long long)f.size, f.base);
     return GCCL_RC_ARGUMENT;
   }
-  out->addr = at;
+  return 0;
+}
+
+int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, int local, gccl_cuda_ref *out) {
+  facts f;
+  out->addr = (uint64_t)(uintptr_t)ptr;
+  out->kind = GCCL_CUDA_LOCAL;
+  if (local) return 0;
+  CUresult e = ask(ptr, &f);
+  if (e) return gccl_cuda_failed(d->comm, e, "cuPointerGetAttributes");
   out->base = f.base;
   out->size = f.size;
   out->id = f.id;
   out->device = f.ordinal;
-  out->kind = GCCL_CUDA_LOCAL;
-  if (local) return 0;
   if (gccl_cuda_mem_owns(f.id))
     out->kind = GCCL_CUDA_HANDLE;
   else

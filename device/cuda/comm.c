@@ -1,8 +1,7 @@
-/* The device's state of a communicator: making it, meeting the other ranks, the end of its work. */
+/* The device's state of a communicator: making it, meeting the other ranks, leaving them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "launch.h"
 
@@ -29,6 +28,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
   atomic_store(&d->refs, 1);
   pthread_mutex_init(&d->guard, NULL);
   c->device = x->ordinal;
+  c->release = gccl_cuda_release;
   return d;
 }
 
@@ -101,6 +101,10 @@ static int meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_
       snprintf(text, max, "rank %d sent no description of its GPU", q);
       return GCCL_RC_REMOTE;
     }
+    if (!c->peers[q].area) {
+      snprintf(text, max, "rank %d shares no memory with this rank: GPU communicators run on one host in this version", q);
+      return GCCL_RC_USAGE;
+    }
     p->same_process = c->peers[q].same_process;
     p->same_gpu = !memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid);
     p->process = q;
@@ -147,11 +151,14 @@ int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *tex
   }
   int rc = meet(d, all, text, max);
   gccl_cuda_leave(d->cx, before);
+  atomic_store(&d->met, rc == 0);
   return rc;
 }
 
-void gccl_cuda_comm_leave(gccl_cuda_comm *d) {
+int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   CUcontext before;
+  atomic_store(&d->met, 0);
+  if (gccl_cuda_release_end(d)) return 1;
   int entered = gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS;
   gccl_cuda_event_unref(d->tail);
   d->tail = NULL;
@@ -162,48 +169,5 @@ void gccl_cuda_comm_leave(gccl_cuda_comm *d) {
     d->peer[q].words = 0;
   }
   if (entered) gccl_cuda_leave(d->cx, before);
-}
-
-/* --- the end of work --- */
-
-/* Lets every stream of this process go on that waits for a word: a wait is for a 1, and only a store by a CPU frees it now. */
-static void free_waits(gccl_cuda_comm *d) {
-  for (int q = 0; q < d->nranks && d->peer; q++) {
-    if (!d->peer[q].words) continue;
-    gccl_cuda_words *theirs = (gccl_cuda_words *)(d->peer[q].shared + d->layout.words);
-    gccl_cuda_words *mine = (gccl_cuda_words *)(d->peer[d->rank].shared + d->layout.words);
-    __atomic_store_n(&theirs[d->rank].ready, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&mine[q].done, 1, __ATOMIC_RELEASE);
-    gccl_cuda_signal *s = gccl_cuda_signal_at(d, q, d->rank);
-    __atomic_store_n(&s->count, __atomic_load_n(&s->count, __ATOMIC_RELAXED) + 0x10000000u, __ATOMIC_RELEASE);
-  }
-}
-
-/* Whether the last operation has ended in its stream. What is captured has not been issued. */
-static int idle(gccl_cuda_comm *d) {
-  int mode = CU_STREAM_CAPTURE_MODE_RELAXED, done = 1;
-  CUcontext before;
-  pthread_mutex_lock(&d->guard);
-  if (d->tail && !d->tail_capture && gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS) {
-    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    done = gccl_cu.EventQuery(d->tail->event) != CUDA_ERROR_NOT_READY; /* after an error nothing runs any more */
-    gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    gccl_cuda_leave(d->cx, before);
-  }
-  pthread_mutex_unlock(&d->guard);
-  return done;
-}
-
-int gccl_cuda_quiesce(struct ncclComm *c, uint64_t timeout_ns) {
-  gccl_cuda_comm *d = gccl_cuda_of(c);
-  uint64_t start = gccl_now_ns();
-  int r = gccl_order_quiesce(c, timeout_ns);
-  if (r != GCCL_DONE) return r;
-  for (unsigned naps = 0; !idle(d); naps++) {
-    if (atomic_load(&c->abort)) free_waits(d);
-    if (timeout_ns && gccl_now_ns() - start > timeout_ns) return GCCL_RC_TIMEOUT;
-    struct timespec t = {0, naps < 100 ? 20000 : 1000000};
-    nanosleep(&t, NULL);
-  }
-  return GCCL_DONE;
+  return 0;
 }

@@ -98,6 +98,9 @@ typedef struct gccl_cuda_comm {
   uint64_t tail_capture;
   pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
   gccl_cuda_import *imports;
+  _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS]; /* the capture that has a pair of words; 0: free */
+  /* After a failure a thread frees streams that wait for words: release.c. */
+  _Atomic(int) met, releasing, stop;
   /* Staging, for buffers that the executor cannot map. */
   CUdeviceptr stage;
   uint64_t stage_bytes;
@@ -116,8 +119,8 @@ struct gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *, const struct gccl_c
 void gccl_cuda_comm_hello(const gccl_cuda_comm *, gccl_cuda_hello *out);
 /* Once the areas of all ranks are mapped. Returns 0 or a result code and a text. */
 int gccl_cuda_comm_meet(gccl_cuda_comm *, const gccl_cuda_hello *all, char *text, size_t max);
-/* Before the areas go. Preconditions: quiesced. */
-void gccl_cuda_comm_leave(gccl_cuda_comm *);
+/* Before the areas go. Preconditions: quiesced. Returns 1 if they must stay: streams may still wait for words in them. */
+int gccl_cuda_comm_leave(gccl_cuda_comm *);
 /* The last use; after leave, or for a communicator that never came to be. */
 void gccl_cuda_comm_unref(gccl_cuda_comm *);
 uint64_t gccl_cuda_section_bytes(uint32_t nranks);
@@ -128,9 +131,12 @@ static inline gccl_cuda_comm *gccl_cuda_of(const struct ncclComm *c) { return (g
 int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what);
 
 /* --- buffer.c --- */
-/* Says where a buffer of this rank is, for a rank of the same process (local) or another one; 0 or a latched error. what names the
- * buffer for the text. */
-int gccl_cuda_describe(gccl_cuda_comm *, const void *ptr, uint64_t bytes, int local, gccl_cuda_ref *out, const char *what);
+/* Whether a buffer can be used by this rank: 0, or a result code and a text, in which what names it. */
+int gccl_cuda_check_buffer(const gccl_cuda_comm *, const void *ptr, uint64_t bytes, const char *what, char *text, size_t max);
+/* The same for all buffers of an operation. */
+int gccl_cuda_check(const gccl_op *, char *text, size_t max);
+/* Says where a buffer is, for a rank of the same process (local) or another one; 0 or a latched error. Preconditions: checked. */
+int gccl_cuda_describe(gccl_cuda_comm *, const void *ptr, int local, gccl_cuda_ref *out);
 /* The address of a peer's buffer in this process; 0 and a latched error if it cannot be mapped. */
 CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *, int peer, const gccl_cuda_ref *);
 /* The same for any kind, with a text instead of a latched error. */
@@ -151,10 +157,18 @@ typedef struct gccl_cuda_batch {
   gccl_op *blocked;
   CUstream stream; /* all of it runs here */
   uint64_t capture;
+  int slot;
   CUgraph graph;
   gccl_cuda_event *ready;
   CUcontext before;
 } gccl_cuda_batch;
+
+/* release.c: after a failure or an abort. */
+void gccl_cuda_release(struct ncclComm *comm);
+void gccl_cuda_free_waits(gccl_cuda_comm *);
+int gccl_cuda_idle(gccl_cuda_comm *);
+/* Returns 1 if the thread goes on, for graphs that are alive. */
+int gccl_cuda_release_end(gccl_cuda_comm *);
 
 /* Runs the host's part of all batches in this thread; returns the last error. Work goes on in the streams. */
 int gccl_cuda_drive(gccl_cuda_batch *batches, int n);

@@ -84,8 +84,8 @@ static CUresult acquire(pass *p, const gccl_op *x) {
     if (d->served[q].launch == r->launch) continue;
     d->served[q] = (gccl_cuda_served){r->launch, r->in_launch};
     if (r->sync == GCCL_CUDA_WORD) {
-      e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, ready_word(d, q, d->rank), 1);
-      if (!e) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, q, d->rank), 0);
+      e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, ready_word(d, q, d->rank, r->slot), 1);
+      if (!e) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, q, d->rank, r->slot), 0);
       continue;
     }
     gccl_cuda_event *v = (gccl_cuda_event *)(uintptr_t)r->ready;
@@ -109,7 +109,7 @@ static CUresult release(pass *p, const gccl_op *x) {
       if (p->nevents == GCCL_LEADER_RANKS * 2) e = mark(p);
       continue;
     }
-    if (last) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, q, d->rank), 1);
+    if (last) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, q, d->rank, r->slot), 1);
     gccl_cuda_taken(r);
   }
   return e;

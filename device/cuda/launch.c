@@ -101,6 +101,7 @@ static int begin(gccl_cuda_batch *b) {
     if (x->kind == GCCL_DO_SEND) x->seq = ++d->sent[x->root];
     if (x->kind == GCCL_DO_RECV) x->seq = ++d->received[x->root];
   }
+  if (b->capture && (b->slot = gccl_cuda_slot(b)) < 0) return GCCL_RC_CUDA;
   b->ready = NULL;
   b->phase = PH_PUBLISH;
   return 0;

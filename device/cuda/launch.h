@@ -34,11 +34,14 @@ static inline gccl_cuda_record *message_record(const gccl_cuda_comm *d, int from
   uint64_t ring = d->layout.messages + (uint64_t)to * GCCL_CUDA_MESSAGES * sizeof(gccl_cuda_record);
   return record_at(d->peer[from].shared, ring, seq, GCCL_CUDA_MESSAGES);
 }
-static inline CUdeviceptr ready_word(const gccl_cuda_comm *d, int owner, int executor) {
-  return d->peer[owner].words + (uint64_t)executor * sizeof(gccl_cuda_words) + offsetof(gccl_cuda_words, ready);
+static inline CUdeviceptr words_of(const gccl_cuda_comm *d, int owner, int executor, int slot) {
+  return d->peer[owner].words + ((uint64_t)executor * GCCL_CUDA_SLOTS + (uint64_t)slot) * sizeof(gccl_cuda_words);
 }
-static inline CUdeviceptr done_word(const gccl_cuda_comm *d, int owner, int executor) {
-  return d->peer[owner].words + (uint64_t)executor * sizeof(gccl_cuda_words) + offsetof(gccl_cuda_words, done);
+static inline CUdeviceptr ready_word(const gccl_cuda_comm *d, int owner, int executor, int slot) {
+  return words_of(d, owner, executor, slot) + offsetof(gccl_cuda_words, ready);
+}
+static inline CUdeviceptr done_word(const gccl_cuda_comm *d, int owner, int executor, int slot) {
+  return words_of(d, owner, executor, slot) + offsetof(gccl_cuda_words, done);
 }
 
 /* The rank that executes an operation of a batch's rank; the rank itself for what needs nobody. */
@@ -46,6 +49,11 @@ static inline int executor_of(const gccl_op *x) {
   if (x->kind == GCCL_DO_COLL) return 0;
   return x->kind == GCCL_DO_SEND ? x->root : x->comm->rank;
 }
+
+/* graph.c: the pair of words of a batch that is captured; the graph keeps the communicator's state. Negative: a latched error. */
+int gccl_cuda_slot(gccl_cuda_batch *b);
+/* Whether graphs with operations of the communicator are alive. */
+int gccl_cuda_graphs(const gccl_cuda_comm *);
 
 /* publish.c: the batch's operations with another executor. Each returns 0, GCCL_BLOCKED, or an error that is latched. */
 int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n);

@@ -49,7 +49,7 @@ static int announce(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
     if (sync_with(b, x, all, n) == GCCL_CUDA_EVENT)
       events++;
     else
-      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, c->rank, x), 1);
+      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, c->rank, x, b->slot), 1);
   }
   if (!e && events) {
     b->ready = gccl_cuda_event_get(d->cx);
@@ -80,17 +80,28 @@ static uint64_t parts(const gccl_op *x, int receiving) {
   return n ? (uint64_t)x->comm->nranks : 1;
 }
 
+int gccl_cuda_check(const gccl_op *x, char *text, size_t max) {
+  const gccl_cuda_comm *d = gccl_cuda_of(x->comm);
+  uint64_t size = gccl_dtype_size(x->dtype), part = x->count * size;
+  int rc = 0;
+  if (part == 0 || x->kind == GCCL_DO_PUT || x->kind == GCCL_DO_WAIT_SIGNAL) return 0; /* windows are known */
+  if (x->red == GCCL_RED_USER && x->device_scalar) rc = gccl_cuda_check_buffer(d, x->scalar, size, "the operator's scalar", text, max);
+  if (!rc && x->send && reads(x)) rc = gccl_cuda_check_buffer(d, x->send, part * parts(x, 0), "sendbuff", text, max);
+  if (!rc && x->recv && writes(x)) rc = gccl_cuda_check_buffer(d, x->recv, part * parts(x, 1), "recvbuff", text, max);
+  return rc;
+}
+
 int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cuda_record *r) {
   gccl_cuda_comm *d = gccl_cuda_of(b->comm);
-  uint64_t part = x->count * x->esize;
   int rc = 0;
   r->scaled = x->red == GCCL_RED_USER;
   r->scale_device = r->scaled && x->device_scalar;
   r->scale = x->scale.u64;
   r->send.kind = r->recv.kind = GCCL_CUDA_NONE;
-  if (r->scale_device && part) rc = gccl_cuda_describe(d, x->scalar, x->esize, local, &r->scalar, "the operator's scalar");
-  if (!rc && x->send && part && reads(x)) rc = gccl_cuda_describe(d, x->send, part * parts(x, 0), local, &r->send, "sendbuff");
-  if (!rc && x->recv && part && writes(x)) rc = gccl_cuda_describe(d, x->recv, part * parts(x, 1), local, &r->recv, "recvbuff");
+  if (x->count == 0) return 0;
+  if (r->scale_device) rc = gccl_cuda_describe(d, x->scalar, local, &r->scalar);
+  if (!rc && x->send && reads(x)) rc = gccl_cuda_describe(d, x->send, local, &r->send);
+  if (!rc && x->recv && writes(x)) rc = gccl_cuda_describe(d, x->recv, local, &r->recv);
   return rc;
 }
 
@@ -108,6 +119,7 @@ static int fill(gccl_cuda_batch *b, gccl_op *x, gccl_cuda_record *r, int sync) {
   r->dtype = x->dtype;
   r->red = x->red;
   r->root = x->root;
+  r->slot = b->slot;
   r->count = x->count;
   r->capture = b->capture;
   r->stream = (uint64_t)(uintptr_t)b->stream;
@@ -167,8 +179,8 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
       int executor = executor_of(x);
       x->phase = OP_ORDERED;
       if (!first_with(b, i)) continue;
-      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, done_word(d, c->rank, executor), 1);
-      if (!e) e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, c->rank, executor), 0);
+      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, done_word(d, c->rank, executor, b->slot), 1);
+      if (!e) e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, c->rank, executor, b->slot), 0);
       continue;
     }
     if (!__atomic_load_n(&r->taken, __ATOMIC_ACQUIRE)) {

@@ -12,13 +12,16 @@
 
 enum { GCCL_CUDA_COLLS = 16, GCCL_CUDA_MESSAGES = 16 }; /* records of a ring; powers of two */
 
-/* The words of a rank towards one executor. 0/1, because a captured wait compares a constant; who waits for a 1 resets it. */
+/* The words of a rank towards one executor. 0/1, because a captured wait compares a constant; who waits for a 1 resets it. There is a pair
+ * for eager launches (slot 0) and one for each graph, because replays and eager calls may be under way at the same time. */
 typedef struct {
   uint32_t ready; /* this rank's stream: 1; the executor's stream: 0 */
-  unsigned char pad0[60];
+  uint32_t pad0[7];
   uint32_t done; /* the executor's stream: 1; this rank's stream: 0 */
-  unsigned char pad1[60];
+  uint32_t pad1[7];
 } gccl_cuda_words;
+
+enum { GCCL_CUDA_SLOTS = 128 }; /* the last one is shared by the graphs that are too many */
 
 enum gccl_cuda_ref_kind {
   GCCL_CUDA_NONE,   /* nobody but the owner touches it */
@@ -48,7 +51,7 @@ typedef struct {
   uint8_t sync;
   uint8_t kind, coll, dtype, red, scaled, scale_device;
   uint8_t pad0;
-  int32_t root, pad1;
+  int32_t root, slot; /* slot: the pair of words */
   uint64_t count, scale;
   uint64_t capture;                 /* of the owner's stream; 0: none */
   uint64_t stream;                  /* the owner's, as a number: same process only */
@@ -67,7 +70,7 @@ typedef struct {
 
 /* Offsets in a rank's section. */
 typedef struct {
-  uint64_t words, words_bytes; /* nranks × gccl_cuda_words, then signals; whole pages */
+  uint64_t words, words_bytes; /* nranks × slots × gccl_cuda_words, then signals; whole pages */
   uint64_t signals;            /* nranks × a line: how many signals a rank has sent here (ncclSignal); the sender's stream writes */
   uint64_t colls;              /* GCCL_CUDA_COLLS records */
   uint64_t messages;           /* nranks × GCCL_CUDA_MESSAGES records, by receiver */
@@ -77,7 +80,7 @@ typedef struct {
 static inline void gccl_cuda_layout_init(gccl_cuda_layout *l, uint32_t nranks) {
   uint64_t record = sizeof(gccl_cuda_record), page = 4096;
   l->words = 0;
-  l->signals = (uint64_t)nranks * sizeof(gccl_cuda_words);
+  l->signals = (uint64_t)nranks * GCCL_CUDA_SLOTS * sizeof(gccl_cuda_words);
   l->words_bytes = (l->signals + (uint64_t)nranks * sizeof(gccl_cuda_signal) + page - 1) / page * page;
   l->colls = l->words_bytes;
   l->messages = l->colls + GCCL_CUDA_COLLS * record;
@@ -85,6 +88,6 @@ static inline void gccl_cuda_layout_init(gccl_cuda_layout *l, uint32_t nranks) {
 }
 
 _Static_assert(sizeof(gccl_cuda_signal) == 64, "a line");
-_Static_assert(sizeof(gccl_cuda_words) == 128, "a line each, in pairs");
+_Static_assert(sizeof(gccl_cuda_words) == 64, "a line");
 
 #endif

@@ -143,9 +143,10 @@ struct ncclComm {
   void *worker; /* host stream on which a nonblocking communicator works; front's */
   /* Tells the log, at warning level, what the executor has to say (late operations). The front's; NULL says nothing. */
   void (*report)(const struct ncclComm *, const char *text);
-  void *exec;         /* the front's executor state of this communicator */
-  void *cuda;         /* its state on the CUDA device; NULL in host mode */
-  uint64_t p2p_owner; /* the message that holds this rank's p2p scratch, 0 = free; same owner */
+  void *exec;                         /* the front's executor state of this communicator */
+  void (*release)(struct ncclComm *); /* called when abort is set by a failure, from any thread; may be NULL */
+  void *cuda;                         /* its state on the CUDA device; NULL in host mode */
+  uint64_t p2p_owner;                 /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
 
 /* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). At least half of a table is

@@ -166,6 +166,7 @@ int gccl_ctl_latch(ncclComm_s *c, int32_t rc, const char *text, int32_t len) {
   }
   atomic_store(&c->abort, 1);
   gccl_ctl_wake(c);
+  if (c->release) c->release(c);
   return first;
 }
 

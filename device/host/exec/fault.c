@@ -17,4 +17,5 @@ void gccl_comm_latch(struct ncclComm *comm, int32_t rc, const char *format, ...)
   }
   atomic_store(&comm->abort, 1);
   gccl_wake_self(comm);
+  if (comm->release) comm->release(comm);
 }
