@@ -5,7 +5,7 @@ import "fmt"
 // Built in are machines to plan for without having them.
 //
 // host: fitted to tests/perf/results/host.md (2 ranks on 2 cores of an AMD EPYC, float all-reduce); "gccl-perf --calibrate"
-// makes the numbers of another machine. Between hosts it has 25 Gbit/s Ethernet; latency and gap are guesses for TCP.
+// makes the numbers of another machine. Its signal is a guess. Between hosts it has 25 Gbit/s Ethernet; latency and gap are guesses for TCP.
 //
 // dgx: eight GPUs a host and 400 Gbit/s for each of them, on rails. Copies at 300 of NVLink's 450 GB/s; LL carries a flag for
 // each 4 bytes and so half, LL128 120 of 128 bytes. Latencies are those of NCCL 2.30.7's tuner (Simple: NVLink 3.4 µs, network 14 µs,
@@ -14,7 +14,7 @@ func builtin(name string) *Machine {
 	switch name {
 	case "host":
 		return &Machine{
-			Name: name, Call: 25, Op: 15, Poll: 5, Switch: 1500, Inside: Link{Latency: 55},
+			Name: name, Call: 25, Op: 15, Poll: 5, Signal: 20, Switch: 1500, Inside: Link{Latency: 55},
 			User:    Curve{{8 << 10, 0.020}, {128 << 10, 0.0165}, {8 << 20, 0.0147}, {32 << 20, 0.030}, {64 << 20, 0.069}},
 			Scratch: Curve{{8 << 10, 0.040}, {128 << 10, 0.022}, {1 << 20, 0.0165}, {8 << 20, 0.0195}, {64 << 20, 0.040}},
 			Between: Link{Latency: 20_000, Gap: 3000, Rate: 3}, Fabric: Fabric{Kind: "flat"},
@@ -22,7 +22,7 @@ func builtin(name string) *Machine {
 		}
 	case "dgx":
 		return &Machine{
-			Name: name, Call: 8000, Op: 100, Poll: 10, Inside: Link{Latency: 3400},
+			Name: name, Call: 8000, Op: 100, Poll: 10, Signal: 20, Inside: Link{Latency: 3400},
 			User: Level(1. / 300), Scratch: Level(1. / 300),
 			Between: Link{Latency: 14_000, Gap: 200, Rate: 48}, Fabric: Fabric{Kind: "rail", Leaf: 32, Hop: 500},
 			Stage: 32 << 20, Eager: 64 << 10,

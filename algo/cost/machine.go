@@ -26,8 +26,9 @@ type Machine struct {
 	Name string
 	// CPUs is how many processors the ranks of a clique share. 0: every rank has its own.
 	CPUs int
-	// Call is what a call costs outside its plan, Op an op that moves data besides its bytes, Poll a look at a peer's step.
-	Call, Op, Poll float64
+	// Call is what a call costs outside its plan, Op an op that moves data besides its bytes, Poll a look at a peer's step, Signal a
+	// signal on an edge.
+	Call, Op, Poll, Signal float64
 	// Switch is the latency of a signal where ranks share processors, for each rank of a processor after the first.
 	Switch float64
 	// User and Scratch are nanoseconds a byte of a source or destination, in a user's buffer or in scratch, by how many bytes

@@ -34,6 +34,7 @@ var numbers = []number{
 	{name: "call_ns", float: func(m *Machine) *float64 { return &m.Call }},
 	{name: "op_ns", float: func(m *Machine) *float64 { return &m.Op }},
 	{name: "poll_ns", float: func(m *Machine) *float64 { return &m.Poll }},
+	{name: "signal_ns", float: func(m *Machine) *float64 { return &m.Signal }},
 	{name: "switch_ns", float: func(m *Machine) *float64 { return &m.Switch }},
 	{name: "user_ns_per_byte", curve: func(m *Machine) *Curve { return &m.User }},
 	{name: "scratch_ns_per_byte", curve: func(m *Machine) *Curve { return &m.Scratch }},

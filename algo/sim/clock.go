@@ -239,6 +239,7 @@ func (r *run) signal(id int32, a *actor, k *kind, prog *program, s *step) {
 	}
 	p := &k.ports[s.edge]
 	w := &r.wires[p.channel]
+	a.clock += r.m.Signal * r.share
 	at := a.clock + r.hop
 	if p.path >= 0 {
 		t := &r.carry[p.path]

@@ -10,6 +10,7 @@ import (
 // Load is what one rank does in one round, added up: an estimate of time that needs no other rank's plan.
 type Load struct {
 	work    []work
+	signals int // on edges
 	far     int // messages that leave the clique
 	stalls  int // how often an edge that leaves it waits for a slot
 	slow    float64
@@ -42,6 +43,9 @@ func LoadOf(p *plan.Plan, set Setting) (*Load, error) {
 	times := 1
 	sent := make([]int, len(out.ports))
 	for _, s := range c.progs[out.prog].steps {
+		if s.kind == kindSignal && s.sync != syncStep {
+			l.signals += times
+		}
 		switch {
 		case s.kind == kindLoop:
 			times = int(s.n)
@@ -84,7 +88,7 @@ func (l *Load) Estimate(m *cost.Machine, bytes float64, chain Chain) float64 {
 	share, hop := m.Share(l.clique), m.Hop(l.clique)
 	footprint := float64(l.clique) * bytes / float64(l.parts[0]) * float64(l.parts[0]+l.parts[1])
 	cost := func(w work) float64 { return m.Work(r.bytes, w.user, w.scratch, footprint) * share }
-	t := float64(l.polls) * m.Poll * share
+	t := (float64(l.polls)*m.Poll + float64(l.signals)*m.Signal) * share
 	for _, w := range l.work {
 		t += float64(w.times) * cost(w)
 	}

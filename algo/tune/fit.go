@@ -54,7 +54,7 @@ func Fit(start *Machine, nranks int, samples []Sample) (*Machine, []Fitted, erro
 	m := *start
 	knots := footprints(nranks, samples)
 	m.User, m.Scratch = resampled(start.User, knots), resampled(start.Scratch, knots)
-	params := []*float64{&m.Call, &m.Op, &m.Poll}
+	params := []*float64{&m.Call, &m.Op, &m.Poll, &m.Signal}
 	if m.Share(nranks) > 1 {
 		params = append(params, &m.Switch)
 	} else {

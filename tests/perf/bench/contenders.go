@@ -32,7 +32,11 @@ const (
 
 // output runs a command and returns its standard output. The command's whole process group ends with it.
 func output(env []string, name string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
+	return outputWithin(runTimeout, env, name, args...)
+}
+
+func outputWithin(limit time.Duration, env []string, name string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
@@ -43,7 +47,7 @@ func output(env []string, name string, args ...string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("did not end within %v", runTimeout)
+		err = fmt.Errorf("did not end within %v", limit)
 	}
 	if err != nil {
 		text := strings.TrimSpace(stderr.String())

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/gccl/gccl/algo/plan"
 	"github.com/gccl/gccl/algo/planner"
@@ -22,6 +23,9 @@ const (
 	predictionBound = 0.25
 	choiceShare     = 0.90
 )
+
+// calibrationTimeout is for some fifty runs.
+const calibrationTimeout = 10 * time.Minute
 
 // choiceRow is the tuner's choice at one size.
 type choiceRow struct {
@@ -86,7 +90,7 @@ func (s *setup) tuner(reg regime, into *tunerResult) {
 	program := filepath.Join(s.bin, "gccl-perf")
 	fmt.Fprintf(os.Stderr, "%s: calibration\n", reg.name)
 	var machine *tune.Machine
-	if _, err := output(nil, program, "-P", strconv.Itoa(reg.ranks), "--calibrate", file); err != nil {
+	if _, err := outputWithin(calibrationTimeout, nil, program, "-P", strconv.Itoa(reg.ranks), "--calibrate", file); err != nil {
 		s.failures = append(s.failures, fmt.Sprintf("%s, calibration: %v", reg.name, err))
 	} else if text, err := os.ReadFile(file); err != nil {
 		s.failures = append(s.failures, err.Error())
