@@ -12,8 +12,8 @@ var foreignNames = map[string]bool{
 	"NCCL_ENABLE_TIMING": true,
 }
 
-// foreignPrefixes are those of nccl-tests and of other vendors' plugins.
-var foreignPrefixes = []string{"NCCL_TESTS_", "NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_", "NCCL_SHIMNET_"}
+// foreignPrefixes are those of nccl-tests, of other vendors' plugins, and of this tree's tests.
+var foreignPrefixes = []string{"NCCL_TESTS_", "NCCL_FASTRAK_", "NCCL_GPUDIRECTTCPX_", "NCCL_SHIMNET_", "GCCL_FAKE_", "GCCL_TEST_"}
 
 func foreign(name string) bool {
 	if foreignNames[name] {
