@@ -67,7 +67,7 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
 /* One rank: a collective is a copy, or a scaled copy. */
 static ncclResult_t alone(gccl_op *op, cudaStream_t stream, const char *call) {
   op->kind = GCCL_DO_COPY;
-  if (op->red != GCCL_RED_USER && op->send == op->recv) return ncclSuccess;
+  if (op->red != GCCL_RED_USER && op->send == op->recv) return op->comm->cuda ? gccl_device_check(op, call) : ncclSuccess;
   return gccl_submit(op, stream, call);
 }
 
