@@ -29,7 +29,7 @@ template <int COLL> DEV void direct_copy(const gccl_spin_work &s) {
   });
 }
 
-#define COPY(NAME, C) GCCL_KERNEL(ncclDevKernel_##NAME##_GCCL_DIRECT, gccl_spin_work, 2, direct_copy<C>(w))
+#define COPY(NAME, C) GCCL_KERNEL(ncclDevKernel_##NAME##_GCCL_DIRECT, gccl_spin_work, 1, direct_copy<C>(w))
 COPY(AllGather, GCCL_ALL_GATHER)
 COPY(Broadcast, GCCL_BROADCAST)
 COPY(AllToAll, GCCL_ALL_TO_ALL)

@@ -24,5 +24,5 @@ template <class K, int COLL> DEV void direct_fold(const gccl_spin_work &s) {
 }
 
 #define FOLD(COLL, C, OP, O) \
-  GCCL_KERNEL(FOLD_NAME(COLL, OP, DIRECT), gccl_spin_work, C == GCCL_REDUCE ? 1 : 2, (direct_fold<reduction<GCCL_ELEMENT, O>, C>(w)))
+  GCCL_KERNEL(FOLD_NAME(COLL, OP, DIRECT), gccl_spin_work, 1, (direct_fold<reduction<GCCL_ELEMENT, O>, C>(w)))
 FOR_OPS(FOLD)

@@ -94,7 +94,7 @@ static inline int gccl_spin_kernel_name(char name[GCCL_KERNEL_NAME], enum gccl_s
 }
 
 /* The launch; the same on all ranks, because it follows from what they agree on. most: the blocks that a rank may have, at most
- * GCCL_SPIN_BLOCKS; for ranks of one GPU so few that all of them are resident together. */
+ * GCCL_SPIN_BLOCKS; for ranks of one GPU so few that all of them are resident together: one block for each multiprocessor. */
 static inline gccl_launch_dims gccl_spin_dims(const gccl_spin_work *w, enum gccl_spin_method method, unsigned most) {
   const uint64_t bytes = gccl_spin_bytes(w), n = w->op.nranks;
   if (method == GCCL_SPIN_LL_METHOD) {

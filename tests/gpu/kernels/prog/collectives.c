@@ -164,7 +164,11 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
   if (!w.div) w.div = 1;
   parts_of(coll, n, &sp, &rp);
   w.count = some_count(d, (IMAGE - 65536) / (n * (sp + rp) * es) - 16);
-  if (how == LOW_LATENCY && w.count * es > GCCL_LL_BYTES) w.count = below(GCCL_LL_BYTES / es + 1);
+  if (how == LOW_LATENCY) { /* all blocks of all ranks are resident together: one for each multiprocessor */
+    uint64_t blocks = d->major ? d->multiprocessors / n : GCCL_LL_BLOCKS, most = GCCL_LL_BYTES / GCCL_LL_BLOCKS * (blocks ? blocks : 1);
+    if (most > GCCL_LL_BYTES) most = GCCL_LL_BYTES;
+    if (w.count * es > most) w.count = below(most / es + 1);
+  }
   uint64_t part = w.count * es;
   m->used = 0;
   /* Alignment: all 16, one phase for all, each its own multiple of the element's size, or anything. */
@@ -231,7 +235,7 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
       work[r].op.ticket = m->base + ticket[r];
       memcpy(work[r].area, area, n * sizeof *area);
     }
-    unsigned most = 2 * d->multiprocessors / n;
+    unsigned most = d->multiprocessors / n;
     if (most > GCCL_SPIN_BLOCKS) most = GCCL_SPIN_BLOCKS;
     dims = gccl_spin_dims(work, method_of[how], 1 + (unsigned)below(most ? most : 1));
     for (unsigned r = 0; r < n; r++) multimem[r] = (gccl_multimem_work){.spin = work[r]};
