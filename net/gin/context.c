@@ -51,6 +51,30 @@ void gin_context_close(gin *g, int context) {
   memset(x, 0, sizeof *x);
 }
 
+void gin_context_start(gin *g, int context, uint32_t index) {
+  gin_context *x = &g->context[context];
+  for (int32_t q = 0; q < g->nranks; q++) x->pis[q] = x->cis[q] = x->seen[q] = index;
+}
+
+/* ---- Producing ---- */
+
+uint64_t gin_context_post(gin *g, int context, int32_t peer, const gfd *d, const uint32_t *abort) {
+  gin_context *x = &g->context[context];
+  uint64_t words[GFD_WORDS_MAX];
+  if (!gfd_encode(x->format, d, words)) return 0;
+  uint32_t at = __atomic_fetch_add(&x->pis[peer], 1, __ATOMIC_RELAXED);
+  while (at - __atomic_load_n(&x->cis[peer], __ATOMIC_ACQUIRE) >= x->depth) /* acquire: the slot has been cleared */
+    if (abort && __atomic_load_n(abort, __ATOMIC_RELAXED)) return 0;
+  uint64_t *slot = (uint64_t *)(ring_of(x, peer) + (uint64_t)(at & (x->depth - 1)) * gfd_bytes(x->format));
+  for (uint32_t i = gfd_words(x->format); i-- > 0;) __atomic_store_n(&slot[i], words[i], __ATOMIC_RELEASE); /* acquired in take */
+  gin_rouse(g);
+  return (uint64_t)at + 1;
+}
+
+int gin_context_reached(gin *g, int context, int32_t peer, uint32_t next) {
+  return (int32_t)(__atomic_load_n(&g->context[context].cis[peer], __ATOMIC_ACQUIRE) - next) >= 0;
+}
+
 /* ---- Taking ---- */
 
 /* Copies a descriptor out of its slot and clears the slot; 0 if not all of it is there yet. */

@@ -69,7 +69,7 @@ const char *gfd_decode(int format, const uint64_t *w, gfd *d) {
     uint64_t version = get(w[HEADER], 1, 4);
     if (version > VERSION) return "its version is newer than 2";
     d->op = (uint32_t)get(w[HEADER_EXT], 8, 16);
-    if (version >= 2) d->strong = (uint8_t)get(w[SIGNAL_VALUE], 1, 1);
+    if (version >= 2 && !(d->op & GFD_FLUSH)) d->strong = (uint8_t)get(w[SIGNAL_VALUE], 1, 1);
   } else {
     d->op = (uint32_t)get(w[HEADER], 1, 6);
   }

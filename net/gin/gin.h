@@ -141,8 +141,14 @@ void gin_agent(gin *, gin_peer *, const unsigned char *message, uint32_t bytes);
 /* context.c: descriptors. */
 int gin_context_open(gin *, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth);
 void gin_context_close(gin *, int context);
+void gin_context_start(gin *, int context, uint32_t index); /* of all rings, before their first use */
 int gin_context_serve(gin *);
 void gin_context_done(gin *, gin_peer *, uint64_t cookie);
+/* What a kernel does, by a CPU: claims an index, waits for room as long as *abort is 0, stores the words of the descriptor; rouses the thread.
+ * Returns the index plus 1, 0 after an abort or for a descriptor that the format cannot say. Any number of threads. */
+uint64_t gin_context_post(gin *, int context, int32_t peer, const gfd *, const uint32_t *abort);
+/* Whether the descriptors of a ring up to an index plus 1 have completed. Wrap-safe. */
+int gin_context_reached(gin *, int context, int32_t peer, uint32_t next);
 void gin_context_signal(gin *, gin_peer *, const gccl_msg_signal *);
 
 /* thread.c */

@@ -70,7 +70,12 @@ type hosts struct {
 
 type option func(*gin.Thread, *int)
 
-func newHosts(t *testing.T, of []int, opts ...option) *hosts {
+func newHosts(t testing.TB, of []int, opts ...option) *hosts {
+	t.Helper()
+	return newHostsOver(t, network, of, opts...)
+}
+
+func newHostsOver(t testing.TB, over transport.Transport, of []int, opts ...option) *hosts {
 	t.Helper()
 	n := len(of)
 	w, err := world.New(n, 4096, 16384, 64<<20, "")
@@ -99,7 +104,7 @@ func newHosts(t *testing.T, of []int, opts ...option) *hosts {
 			g, err := gin.Establish(context.Background(), gin.Need{
 				Rank: r, NRanks: n, Comm: ctl, Area: ctl.Area(), Gather: x.of(r),
 				Remote:     func(a, b int) bool { return of[a] != of[b] },
-				Candidates: []gin.Candidate{{Transport: network}},
+				Candidates: []gin.Candidate{{Transport: over}},
 				Secret:     transport.Secret{1, 2, 3},
 				Who:        func(q int) string { return fmt.Sprintf("rank %d", q) },
 				Say:        func(string) {},
