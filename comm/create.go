@@ -130,7 +130,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Topology: c.wantsTopology(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
 	if d := c.device(); d != nil && err == nil {
 		h.Device = d.Hello(c.ctl)
 	}

@@ -23,6 +23,7 @@ type hello struct {
 	NoShare    bool   // NCCL_SHM_DISABLE=1
 	Device     []byte // what the device says of itself; nothing in host mode
 	CPUs       string // where the process may run: ownCPUs
+	Machine    string // boot and network namespace: ownMachine
 	Topology   bool   // the rank has a use for the topology
 	// Trouble is what keeps this rank from taking part; all ranks fail with it.
 	Trouble     string
@@ -51,6 +52,7 @@ func (h *hello) encode() []byte {
 	b = appendText(b, h.HostID)
 	b = append(b, flag(h.NoShare))
 	b = appendText(b, h.CPUs)
+	b = appendText(b, h.Machine)
 	b = appendText(b, string(h.Device))
 	b = append(b, flag(h.Topology))
 	b = appendText(b, h.Trouble)
@@ -136,6 +138,7 @@ func decodeHello(b []byte) (*hello, error) {
 	h.HostID = r.text()
 	h.NoShare = r.u8() != 0
 	h.CPUs = r.text()
+	h.Machine = r.text()
 	if d := r.text(); d != "" {
 		h.Device = []byte(d)
 	}

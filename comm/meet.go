@@ -84,7 +84,11 @@ func (c *Comm) meet(ctx context.Context) error {
 			c.peers[r] = nil
 		}
 		if text := trouble[r]; text != "" {
-			c.log.Warn(xlog.SHM, "%s does not share memory with %s: %s", c.who(c.rank), c.who(r), text)
+			say := c.log.Info
+			if c.hellos[r].Machine == c.hellos[c.rank].Machine { // where it was to be expected
+				say = c.log.Warn
+			}
+			say(xlog.SHM, "%s does not share memory with %s: %s", c.who(c.rank), c.who(r), text)
 		}
 	}
 	first := c.rank

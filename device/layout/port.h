@@ -89,11 +89,11 @@ typedef struct gccl_port gccl_port;
 struct gccl_port {
   gccl_cmd *ring;
   uint32_t mask, nremote;
-  uint64_t *done;                                             /* by rank: tracked commands that have completed; agent writes */
-  int (*help)(gccl_port *);                                   /* runs the port in the caller; 1 if anything moved. Any thread */
-  _Alignas(2 * GCCL_LINE) _Atomic(uint64_t) head;             /* commands stored; the executor's */
-  _Alignas(2 * GCCL_LINE) _Atomic(uint64_t) tail;             /* commands taken */
-  _Alignas(2 * GCCL_LINE) gccl_cmd nowhere;                   /* where an aborted executor writes */
+  uint64_t *done;                                 /* by rank: tracked commands that have completed; agent writes */
+  int (*help)(gccl_port *);                       /* runs the port in the caller; 1 if anything moved. Any thread */
+  _Alignas(2 * GCCL_LINE) _Atomic(uint64_t) head; /* commands stored; the executor's */
+  _Alignas(2 * GCCL_LINE) _Atomic(uint64_t) tail; /* commands taken */
+  _Alignas(2 * GCCL_LINE) gccl_cmd nowhere;       /* where an aborted executor writes */
 };
 
 GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_head) == 8 && sizeof(gccl_msg_signal) == 32, "gccl_msg_signal");

@@ -7,7 +7,7 @@ var pathDefs = []Def{
 	{ID: NCCLP2pDisable, Name: "NCCL_P2P_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,
 		Text: "1 forbids direct access between the memory of two GPUs."},
 	{ID: NCCLShmDisable, Name: "NCCL_SHM_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo",
-		Text: "1 forbids shared memory between processes; in host mode communicators of several processes then fail."},
+		Text: "1 forbids shared memory between processes: they use the network."},
 	{ID: NCCLP2pLevel, Name: "NCCL_P2P_LEVEL", Type: TypeString, Default: "auto", Subsys: "topo", State: NoEffect,
 		Text: "Largest distance of two GPUs for direct access: LOC, NVL, PIX, PXB, PHB, SYS, or a number."},
 	{ID: NCCLP2pDirectDisable, Name: "NCCL_P2P_DIRECT_DISABLE", Type: TypeBool, Default: "0", Subsys: "topo", State: NoEffect,

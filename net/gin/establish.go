@@ -139,6 +139,12 @@ func (e *establishing) try(ctx context.Context, slot int, c Candidate) (left int
 		}
 		return 0, err
 	}
+	offered := false
+	for _, a := range all {
+		for _, b := range a[:e.NRanks] {
+			offered = offered || len(b) > 0
+		}
+	}
 	for q := range e.open {
 		if c.Between == nil || c.Between(e.Rank, q) {
 			if failure != nil {
@@ -147,6 +153,9 @@ func (e *establishing) try(ctx context.Context, slot int, c Candidate) (left int
 				e.note(q, name, fmt.Sprintf("at %s: %s", e.Who(q), text))
 			}
 		}
+	}
+	if !offered { // nobody can: all ranks see that
+		return 1, nil
 	}
 	e.join(ctx, slot, name, conns, all)
 	if err := e.swapMemory(ctx, slot, name); err != nil {

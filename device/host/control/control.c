@@ -73,9 +73,7 @@ void gccl_ctl_peer(ncclComm_s *c, int32_t rank, uintptr_t area, uintptr_t arena,
   if (rank == c->rank) c->self = *p;
 }
 
-void gccl_ctl_remote(ncclComm_s *c, int32_t rank, uintptr_t mirror) {
-  c->peers[rank] = (gccl_peer){.area = (char *)mirror, .remote = 1};
-}
+void gccl_ctl_remote(ncclComm_s *c, int32_t rank, uintptr_t mirror) { c->peers[rank] = (gccl_peer){.area = (char *)mirror, .remote = 1}; }
 
 void gccl_ctl_sleepers(ncclComm_s *c, int32_t rank) { c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)c->peers[rank].area)->sleepers; }
 

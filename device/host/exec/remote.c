@@ -130,7 +130,8 @@ void gccl_remote_record(gccl_op *x) {
 }
 
 void gccl_remote_post(struct ncclComm *c, int q, int which, const gccl_post *p) {
-  gccl_msg_post m = {.head = {.kind = GCCL_MSG_POST, .which = (uint8_t)which}, .seq = p->seq, .bytes = p->bytes, .hash = p->hash, .kind = p->kind};
+  gccl_msg_post m = {
+      .head = {.kind = GCCL_MSG_POST, .which = (uint8_t)which}, .seq = p->seq, .bytes = p->bytes, .hash = p->hash, .kind = p->kind};
   if (p->kind == GCCL_BUF_INLINE) memcpy(m.data, p->pad, sizeof m.data);
   gccl_cmd *d = message_to(c, q);
   memcpy(d->message, &m, sizeof m);

@@ -103,10 +103,11 @@ static void supervise(pid_t *pid, int n, double limit) {
 }
 
 static int usage(const char *argv0, const struct conf_suite *s) {
-  fprintf(stderr,
-          "usage: %s --ranks N --launch threads|procs|group --suite NAME [--hosts N] [--seed S] [--limit SECONDS] [--memory host|cuda] [--null "
-          "legacy|thread]\nsuites:",
-          argv0);
+  fprintf(
+      stderr,
+      "usage: %s --ranks N --launch threads|procs|group --suite NAME [--hosts N] [--seed S] [--limit SECONDS] [--memory host|cuda] [--null "
+      "legacy|thread]\nsuites:",
+      argv0);
   for (; s->name; s++) fprintf(stderr, " %s", s->name);
   fprintf(stderr, "\n");
   return 2;
