@@ -1,8 +1,9 @@
 /* Buffers: what the driver knows about a pointer, and how an executor in another process reaches it.
  *
  * A buffer's identity is the driver's BUFFER_ID, asked at every call (0.12 µs): addresses are used again after a free, and a mapping
- * kept by address would silently be another buffer's. An executor maps a peer's allocation once by legacy IPC and keeps it
- * until the peer shows another allocation at that place, or the communicator goes.
+ * kept by address would silently be another buffer's. A process maps a peer's allocation once, for all its communicators, and keeps it
+ * until the last of them goes. What legacy IPC has mapped ends before when its owner shows another allocation at that place: the
+ * driver does not map that beside the old one (error 208, tried on driver 580).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,23 +104,35 @@ int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, int local, gccl_cuda_
 
 /* --- the executor's side --- */
 
-struct gccl_cuda_import {
-  gccl_cuda_import *next;
-  int process, kind;
-  uint64_t id, base;
+/* A mapping of this process. */
+typedef struct import {
+  struct import *next;
+  const gccl_cuda_context *cx;
+  uint64_t owner, id, base, bytes; /* the process, and what the allocation is there */
+  int kind, refs;                  /* communicators that have it */
+  _Atomic(int) replaced;           /* closed: the owner has freed it */
   CUdeviceptr at;
   size_t size; /* of a handle's mapping */
+} import;
+
+/* A communicator's hold of a mapping. */
+struct gccl_cuda_import {
+  gccl_cuda_import *next;
+  import *of;
 };
+
+static import *imports;
+static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER;
 
 int (*gccl_cuda_fetch)(struct ncclComm *, int rank, uint64_t id, uint64_t *size, char *text);
 
-static CUresult open_ipc(gccl_cuda_import *i, const gccl_cuda_ref *r) {
+static CUresult open_ipc(import *i, const gccl_cuda_ref *r) {
   CUipcMemHandle h;
   memcpy(&h, r->handle, sizeof h);
   return gccl_cu.IpcOpenMemHandle(&i->at, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
-static CUresult open_handle(gccl_cuda_comm *d, int peer, gccl_cuda_import *i, const gccl_cuda_ref *r, char *text) {
+static CUresult open_handle(gccl_cuda_comm *d, int peer, import *i, const gccl_cuda_ref *r, char *text) {
   CUmemGenericAllocationHandle h;
   uint64_t size = 0;
   int fd = gccl_cuda_fetch(d->comm, peer, r->id, &size, text);
@@ -133,29 +146,93 @@ static CUresult open_handle(gccl_cuda_comm *d, int peer, gccl_cuda_import *i, co
   return e;
 }
 
-CUdeviceptr gccl_cuda_import_ref(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r, char *text, size_t max) {
-  int process = d->peer[peer].process;
-  gccl_cuda_import *i = d->imports;
-  while (i && (i->process != process || i->id != r->id)) i = i->next;
-  if (i) return i->at + (r->addr - r->base);
-  char why[512] = "";
+/* Preconditions of this and the next three: imports_lock is held. */
+static void unmap(import *i) {
+  if (i->kind == GCCL_CUDA_IPC)
+    gccl_cu.IpcCloseMemHandle(i->at);
+  else
+    gccl_cuda_unmap(i->at, i->size);
+}
+
+/* Closes what the owner has freed: another of its allocations stands there now. Its operations had ended before that. */
+static void close_replaced(const gccl_cuda_context *cx, uint64_t owner, const gccl_cuda_ref *r) {
+  for (import *i = imports; i; i = i->next) {
+    if (i->kind != GCCL_CUDA_IPC || i->cx != cx || i->owner != owner || atomic_load(&i->replaced)) continue;
+    if (i->base >= r->base + r->size || r->base >= i->base + i->bytes) continue;
+    unmap(i);
+    atomic_store(&i->replaced, 1);
+  }
+}
+
+static void release_import(import *i) {
+  if (--i->refs > 0) return;
+  for (import **p = &imports; *p; p = &(*p)->next)
+    if (*p == i) {
+      *p = i->next;
+      break;
+    }
+  if (!atomic_load(&i->replaced)) unmap(i);
+  free(i);
+}
+
+static import *find_import(const gccl_cuda_comm *d, uint64_t owner, uint64_t id) {
+  import *i = imports;
+  while (i && (i->cx != d->cx || i->owner != owner || i->id != id || atomic_load(&i->replaced))) i = i->next;
+  return i;
+}
+
+/* Maps the allocation of r, or finds its mapping; the hold is d's. */
+static CUresult hold(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r, gccl_cuda_import *h, char *why) {
+  uint64_t owner = d->peer[peer].owner;
+  CUresult e = CUDA_SUCCESS;
   int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
-  if ((i = calloc(1, sizeof *i))) {
-    *i = (gccl_cuda_import){.next = d->imports, .process = process, .kind = r->kind, .id = r->id, .base = r->base};
+  pthread_mutex_lock(&imports_lock);
+  import *i = find_import(d, owner, r->id);
+  if (!i && !(i = calloc(1, sizeof *i))) e = CUDA_ERROR_OUT_OF_MEMORY;
+  if (!e && !i->refs) {
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+    if (r->kind == GCCL_CUDA_IPC) close_replaced(d->cx, owner, r);
+    *i = (import){.next = imports, .cx = d->cx, .owner = owner, .id = r->id, .base = r->base, .bytes = r->size, .kind = r->kind};
     e = r->kind == GCCL_CUDA_IPC ? open_ipc(i, r) : open_handle(d, peer, i, r, why);
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+    if (e)
+      free(i);
+    else
+      imports = i;
   }
+  if (!e) i->refs++;
+  pthread_mutex_unlock(&imports_lock);
+  h->of = i;
+  return e;
+}
+
+CUdeviceptr gccl_cuda_import_ref(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r, char *text, size_t max) {
+  uint64_t owner = d->peer[peer].owner;
+  for (gccl_cuda_import **p = &d->imports, *h; (h = *p);) {
+    if (atomic_load_explicit(&h->of->replaced, memory_order_relaxed)) {
+      *p = h->next;
+      pthread_mutex_lock(&imports_lock);
+      release_import(h->of);
+      pthread_mutex_unlock(&imports_lock);
+      free(h);
+      continue;
+    }
+    if (h->of->owner == owner && h->of->id == r->id) return h->of->at + (r->addr - r->base);
+    p = &h->next;
+  }
+  char why[512] = "";
+  gccl_cuda_import *h = calloc(1, sizeof *h);
+  CUresult e = h ? hold(d, peer, r, h, why) : CUDA_ERROR_OUT_OF_MEMORY;
   if (e) {
     snprintf(text, max, "rank %d of %d: memory 0x%llx of rank %d cannot be mapped: %s: error %d (%s)%s%s", d->rank, d->nranks,
              (unsigned long long)r->addr, peer, r->kind == GCCL_CUDA_IPC ? "cuIpcOpenMemHandle" : "importing its handle", e,
              gccl_cuda_text(e), why[0] ? ": " : "", why);
-    free(i);
+    free(h);
     return 0;
   }
-  d->imports = i;
-  return i->at + (r->addr - r->base);
+  h->next = d->imports;
+  d->imports = h;
+  return h->of->at + (r->addr - r->base);
 }
 
 CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r) {
@@ -176,12 +253,11 @@ CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r)
 
 void gccl_cuda_imports_drop(gccl_cuda_comm *d) {
   while (d->imports) {
-    gccl_cuda_import *i = d->imports;
-    d->imports = i->next;
-    if (i->kind == GCCL_CUDA_IPC)
-      gccl_cu.IpcCloseMemHandle(i->at);
-    else
-      gccl_cuda_unmap(i->at, i->size);
-    free(i);
+    gccl_cuda_import *h = d->imports;
+    d->imports = h->next;
+    pthread_mutex_lock(&imports_lock);
+    release_import(h->of);
+    pthread_mutex_unlock(&imports_lock);
+    free(h);
   }
 }

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "launch.h"
 
@@ -42,12 +44,21 @@ void gccl_cuda_comm_unref(gccl_cuda_comm *d) {
   free(d);
 }
 
+static uint64_t own_process;
+static void choose_process(void) {
+  if (getrandom(&own_process, sizeof own_process, GRND_NONBLOCK) != sizeof own_process)
+    own_process = (uint64_t)getpid() << 32 ^ gccl_now_ns();
+}
+
 void gccl_cuda_comm_hello(const gccl_cuda_comm *d, gccl_cuda_hello *h) {
   memset(h, 0, sizeof *h);
   h->magic = HELLO_MAGIC;
   h->bytes = sizeof *h;
   memcpy(h->uuid, d->cx->uuid, sizeof h->uuid);
   h->ordinal = d->cx->ordinal;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, choose_process);
+  h->process = own_process;
 }
 
 static int arrays(gccl_cuda_comm *d, int n) {
@@ -107,12 +118,7 @@ static int meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_
     }
     p->same_process = c->peers[q].same_process;
     p->same_gpu = !memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid);
-    p->process = q;
-    for (int k = 0; k < q; k++)
-      if (c->peers[k].arena == c->peers[q].arena) {
-        p->process = d->peer[k].process;
-        break;
-      }
+    p->owner = all[q].process;
     p->shared = c->peers[q].area + c->geo.device;
     CUresult e;
     p->words = gccl_cuda_pin(p->shared + d->layout.words, d->layout.words_bytes, &e);
@@ -164,7 +170,8 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   d->tail = NULL;
   gccl_cuda_imports_drop(d);
   for (int q = 0; d->peer && q < d->nranks; q++) {
-    if (d->peer[q].words) gccl_cuda_signals_drop(d, q);
+    /* A meeting that failed may not have come to this rank's own area. */
+    if (d->peer[q].words && d->peer[d->rank].shared) gccl_cuda_signals_drop(d, q);
     if (d->peer[q].words) gccl_cuda_unpin(d->peer[q].shared + d->layout.words);
     d->peer[q].words = 0;
   }

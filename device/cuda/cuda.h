@@ -75,7 +75,7 @@ typedef struct {
 typedef struct {
   char *shared;      /* its section in its area, as mapped here */
   CUdeviceptr words; /* its sync words, for streams; 0 where streams never use them */
-  int process;       /* lowest rank of its process */
+  uint64_t owner;    /* its process: a number of its own */
   uint8_t same_process, same_gpu;
 } gccl_cuda_peer;
 
@@ -111,6 +111,7 @@ typedef struct {
   uint32_t magic, bytes;
   char uuid[16];
   int32_t ordinal, pad;
+  uint64_t process; /* a random number of the process: ids of processes are used again */
 } gccl_cuda_hello;
 
 /* Makes the state of a communicator of this thread, in its parent's context if it has one; NULL and a text on failure. device as in

@@ -148,7 +148,7 @@ static void divide(CUgraphExec x) {
 
 CUresult fake_GraphInstantiate(CUgraphExec *out, CUgraph g, unsigned long long flags) {
   CUcontext ctx;
-  CUresult rc = fake_enter("cuGraphInstantiateWithFlags", IN_CONTEXT, &ctx);
+  CUresult rc = fake_enter("cuGraphInstantiateWithFlags", IN_CONTEXT | UNSAFE, &ctx); /* measured */
   (void)flags;
   if (rc != CUDA_SUCCESS) return rc;
   if (!out) return CUDA_ERROR_INVALID_VALUE;

@@ -9,7 +9,7 @@
 typedef struct {
   char magic[8];
   int pid, fd;
-  uint64_t token, bytes;
+  uint64_t token, base, bytes;
 } ticket;
 _Static_assert(sizeof(ticket) <= sizeof(CUipcMemHandle), "fits");
 
@@ -23,7 +23,7 @@ CUresult fake_IpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p) {
   if (!out || !r || r->kind != MEM_DEVICE || fake_file_read(r->fd, &t)) {
     rc = CUDA_ERROR_INVALID_VALUE; /* also for cuMemAllocAsync memory (measured), VMM and imported memory */
   } else {
-    ticket k = {"fakeipc", getpid(), r->fd, t.token, r->bytes};
+    ticket k = {"fakeipc", getpid(), r->fd, t.token, (uint64_t)(uintptr_t)r->base, r->bytes};
     memset(out, 0, sizeof *out);
     memcpy(out->reserved, &k, sizeof k);
   }
@@ -47,6 +47,13 @@ CUresult fake_IpcOpenMemHandle(CUdeviceptr *out, CUipcMemHandle h, unsigned flag
       pthread_mutex_unlock(&fake_lock);
       return CUDA_SUCCESS;
     }
+  for (fake_range *r = fake_ranges; r; r = r->next) { /* another allocation of that process at the same place (measured) */
+    ticket other;
+    memcpy(&other, r->ipc, sizeof other);
+    if (r->kind != MEM_IPC || other.pid != k.pid || other.base >= k.base + k.bytes || k.base >= other.base + other.bytes) continue;
+    pthread_mutex_unlock(&fake_lock);
+    return CUDA_ERROR_ALREADY_MAPPED;
+  }
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/fd/%d", k.pid, k.fd);
   int fd = open(path, O_RDWR | O_CLOEXEC);

@@ -95,7 +95,6 @@ func check(t *testing.T, p *rankrun.Program, s suite) {
 
 // pending are suites that the device does not pass yet. An entry goes with the change that makes it pass.
 var pending = map[string]string{
-	"instances/threads": "a creation that fails in two threads ends the process by SIGSEGV",
 	"bad/1":             "with one rank a count past the allocation is told as unknown memory",
 	"crossed/threads":   "two threads that issue two communicators in different order hang",
 	"pool/procs":        "memory of the stream-ordered allocator is refused between processes; it should be staged",

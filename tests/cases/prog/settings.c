@@ -46,6 +46,7 @@ void refused_setting(struct team *t) {
   ncclUniqueId id;
   ncclComm_t c = NULL;
   if (!team_id(t, &id)) return;
+  OK(me, gcclSetDeviceKind(gcclDeviceAuto)); /* what this program asks for would stand above GCCL_DEVICE */
   RC(me, ncclInvalidUsage, ncclCommInitRank(&c, t->nranks, id, me));
   conf_note("refused on rank %d: %s", me, ncclGetLastError(NULL));
   if (c) OK(me, ncclCommAbort(c));

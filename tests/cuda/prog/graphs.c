@@ -21,14 +21,17 @@ static int begin(struct team *t, struct graph *g) {
   return ok;
 }
 
+/* All captures end first: instantiating is forbidden while one in the global mode goes on. */
 static int end(struct team *t, struct graph *g) {
+  void *graph[CONF_MAX_RANKS] = {0};
   int ok = 1;
   for (int i = 0; i < t->nlocal; i++) {
-    void *graph = NULL;
-    int r = t->first + i;
-    mem_rank(r);
-    ok &= CU(r, cu.StreamEndCapture(g[i].stream, &graph));
-    ok &= ok && CU(r, cu.GraphInstantiate(&g[i].exec, graph, 0)) && CU(r, cu.GraphDestroy(graph));
+    mem_rank(t->first + i);
+    ok &= CU(t->first + i, cu.StreamEndCapture(g[i].stream, &graph[i]));
+  }
+  for (int i = 0; i < t->nlocal && ok; i++) {
+    mem_rank(t->first + i);
+    ok &= CU(t->first + i, cu.GraphInstantiate(&g[i].exec, graph[i], 0)) && CU(t->first + i, cu.GraphDestroy(graph[i]));
   }
   return ok;
 }
