@@ -195,12 +195,14 @@ static CUresult hold(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r, gccl_c
     *i = (import){.next = imports, .cx = d->cx, .owner = owner, .id = r->id, .base = r->base, .bytes = r->size, .kind = r->kind};
     e = r->kind == GCCL_CUDA_IPC ? open_ipc(i, r) : open_handle(d, peer, i, r, why);
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    if (e)
+    if (e) {
       free(i);
-    else
+      i = NULL;
+    } else {
       imports = i;
+    }
   }
-  if (!e) i->refs++;
+  if (i) i->refs++;
   pthread_mutex_unlock(&imports_lock);
   h->of = i;
   return e;

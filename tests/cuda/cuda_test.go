@@ -95,9 +95,9 @@ func check(t *testing.T, p *rankrun.Program, s suite) {
 
 // pending are suites that the device does not pass yet. An entry goes with the change that makes it pass.
 var pending = map[string]string{
-	"bad/1":             "with one rank a count past the allocation is told as unknown memory",
-	"crossed/threads":   "two threads that issue two communicators in different order hang",
-	"pool/procs":        "memory of the stream-ordered allocator is refused between processes; it should be staged",
+	"bad/1":           "with one rank a count past the allocation is told as unknown memory",
+	"crossed/threads": "two threads that issue two communicators in different order hang",
+	"pool/procs":      "memory of the stream-ordered allocator is refused between processes; it should be staged",
 }
 
 func TestHostAPI(t *testing.T) {

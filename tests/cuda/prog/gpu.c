@@ -91,7 +91,10 @@ int sums_new(struct sums *s, const struct team *t, int n) {
   memset(s, 0, sizeof *s);
   s->n = n;
   int ok = 1;
-  for (int i = 0; i < t->nlocal; i++) ok &= buf_new(&s->buf[i], t->first + i, (size_t)n * sizeof(int32_t));
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(t->first + i);
+    ok &= buf_new(&s->buf[i], t->first + i, (size_t)n * sizeof(int32_t));
+  }
   return ok;
 }
 

@@ -91,11 +91,15 @@ static void graphed(struct team *t, void **s, unsigned char **send, unsigned cha
     if (!CU(t->first + i, cu.StreamBeginCapture(s[i], CU_CAPTURE_THREAD_LOCAL))) return;
   }
   for (int k = 0; k < IN_GRAPH; k++) EACH(t, "captured", ncclAllReduce(send[i], recv[i], count, ncclFloat32, ncclSum, t->comm[i], s[i]));
+  void *graph[CONF_MAX_RANKS] = {0}; /* no graph is made while a capture goes on */
   for (int i = 0; i < t->nlocal; i++) {
-    void *graph = NULL;
     mem_rank(t->first + i);
-    if (!CU(t->first + i, cu.StreamEndCapture(s[i], &graph)) || !CU(t->first + i, cu.GraphInstantiate(&exec[i], graph, 0))) return;
-    CU(t->first + i, cu.GraphDestroy(graph));
+    if (!CU(t->first + i, cu.StreamEndCapture(s[i], &graph[i]))) return;
+  }
+  for (int i = 0; i < t->nlocal; i++) {
+    mem_rank(t->first + i);
+    if (!CU(t->first + i, cu.GraphInstantiate(&exec[i], graph[i], 0))) return;
+    CU(t->first + i, cu.GraphDestroy(graph[i]));
   }
   double start = 0;
   for (int k = -3; k < n; k++) {

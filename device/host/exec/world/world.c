@@ -11,7 +11,7 @@ enum { MAX_OPS = 64, MAX_LOOSE = 4096 };
 struct gccl_world {
   int n;
   struct ncclComm *comm; /* n */
-  gccl_peer *peers; /* n × n: as each rank sees them */
+  gccl_peer *peers;      /* n × n: as each rank sees them */
   char *areas, *arena;
   uint64_t areas_bytes, arena_bytes, used;
   uint64_t *words;

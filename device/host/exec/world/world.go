@@ -73,7 +73,9 @@ func (w *World) Close() {
 }
 
 // Comm is the struct ncclComm of a rank.
-func (w *World) Comm(rank int) unsafe.Pointer { return unsafe.Pointer(C.gccl_world_comm(w.w, C.int(rank))) }
+func (w *World) Comm(rank int) unsafe.Pointer {
+	return unsafe.Pointer(C.gccl_world_comm(w.w, C.int(rank)))
+}
 
 // Reset frees the buffers.
 func (w *World) Reset() { C.gccl_world_reset(w.w) }
