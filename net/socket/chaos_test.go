@@ -9,7 +9,7 @@ import (
 )
 
 // with makes endpoints with a configuration and faults; all that was injected is in the list.
-func with(c Config, f Faults, injected *[]Injected) conformance.Maker {
+func with(c Config, f Faults, injected *[]*Injected) conformance.Maker {
 	return conformance.Maker{Scale: 3, Open: func(t testing.TB, rank int, secret transport.Secret) transport.Endpoint {
 		e, err := New(c).Open(transport.Options{Rank: rank, Secret: secret})
 		if err != nil {
@@ -28,7 +28,7 @@ func with(c Config, f Faults, injected *[]Injected) conformance.Maker {
 
 // The whole suite over calls that do little at a time, are interrupted and find nothing.
 func TestConformanceWithSlowCalls(t *testing.T) {
-	var in []Injected
+	var in []*Injected
 	m := with(Config{Threads: 2, Sockets: 2}, Faults{Seed: 1, Short: 30_000, Interrupt: 10_000, Again: 10_000}, &in)
 	conformance.Run(t, m)
 	total := 0
@@ -49,7 +49,7 @@ func TestChaos(t *testing.T) {
 		want = 60
 	}
 	const streams = 8
-	var in []Injected
+	var in []*Injected
 	m := with(Config{Threads: 2, Sockets: 4}, Faults{Seed: 7, Short: 5_000, Interrupt: 1_000, Again: 1_000, Reset: 150, End: 150, Corrupt: 300}, &in)
 	tr := conformance.NewTraffic(t, m, 7)
 	broken := func() (n int) {

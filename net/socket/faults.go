@@ -21,13 +21,16 @@ type Faults struct {
 }
 
 // Injected counts what went wrong, and changes how much may.
-type Injected struct{ p unsafe.Pointer }
+type Injected struct {
+	p           unsafe.Pointer // nil after Free
+	all, broken int            // then the last counts
+}
 
 // Inject puts faults between an endpoint of this package and its sockets. No thread may be in its data path.
-func Inject(e transport.Endpoint, f Faults) (Injected, error) {
+func Inject(e transport.Endpoint, f Faults) (*Injected, error) {
 	ep, ok := e.(*endpoint)
 	if !ok {
-		return Injected{}, errors.New("not an endpoint of the socket transport")
+		return nil, errors.New("not an endpoint of the socket transport")
 	}
 	c := C.gccl_socket_faults{seed: C.uint64_t(f.Seed), breaks: C.int64_t(f.Breaks)}
 	for kind, n := range []int{f.Short, f.Interrupt, f.Again, f.Reset, f.End, f.Corrupt} {
@@ -35,16 +38,19 @@ func Inject(e transport.Endpoint, f Faults) (Injected, error) {
 	}
 	p := C.gccl_socket_faults_set(ep.p, &c)
 	if p == nil {
-		return Injected{}, errors.New("out of memory")
+		return nil, errors.New("out of memory")
 	}
-	return Injected{p}, nil
+	return &Injected{p: p}, nil
 }
 
 // Allow sets how many streams may still be broken.
-func (i Injected) Allow(breaks int) { C.gccl_socket_faults_allow(i.p, C.int64_t(breaks)) }
+func (i *Injected) Allow(breaks int) { C.gccl_socket_faults_allow(i.p, C.int64_t(breaks)) }
 
 // Count is how often what has happened: all faults, and those that broke a stream.
-func (i Injected) Count() (all, broken int) {
+func (i *Injected) Count() (all, broken int) {
+	if i.p == nil {
+		return i.all, i.broken
+	}
 	for kind := range C.int(C.GCCL_FAULTS) {
 		n := int(C.gccl_socket_faults_count(i.p, kind))
 		all += n
@@ -55,5 +61,9 @@ func (i Injected) Count() (all, broken int) {
 	return all, broken
 }
 
-// Free ends it. The endpoint must be closed.
-func (i Injected) Free() { C.gccl_socket_faults_free(i.p) }
+// Free ends it; the counts stay. The endpoint must be closed.
+func (i *Injected) Free() {
+	i.all, i.broken = i.Count()
+	C.gccl_socket_faults_free(i.p)
+	i.p = nil
+}
