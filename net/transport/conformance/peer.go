@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -68,6 +70,26 @@ func (p *peer) signal(s syscall.Signal) {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
+	for end := time.Now().Add(limit); s == syscall.SIGSTOP && !p.stopped(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatal("the peer does not stop")
+		}
+	}
+}
+
+// stopped says whether every thread has: a signal is on its way for a while (proc(5), state in /proc/PID/task/TID/stat).
+func (p *peer) stopped() bool {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
+	if err != nil || len(files) == 0 {
+		return false
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if after := bytes.LastIndexByte(text, ')'); err != nil || after < 0 || !bytes.HasPrefix(text[after:], []byte(") T")) {
+			return false
+		}
+	}
+	return true
 }
 
 // withPeer makes an endpoint that is connected to one of another process (rank 1), with memory of n bytes at each end.
