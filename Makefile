@@ -87,10 +87,9 @@ DEMO_MAX ?= 64M
 demo: build
 	$(BIN)/gccl-perf -P 4 -b 8 -e $(DEMO_MAX) -f 2 -c 1
 
-# Packages with goroutines of their own: the race detector has something to find there.
-# Those of them that are checked in every run; test-race has all.
-RACE_QUICK := ./internal/... ./net/bootstrap ./net/transport ./comm/... ./device/host/arena ./device/host/clique
+# Packages with goroutines of their own, where the race detector has something to find, and those of them that every run checks.
 RACE_PKGS ?= ./internal/... ./net/... ./comm/... ./device/host/arena ./device/host/clique
+RACE_QUICK := ./internal/... ./net/bootstrap ./net/transport ./comm/... ./device/host/arena ./device/host/clique
 TEST_FLAGS ?= -timeout 9m
 
 # Everything that needs no GPU. The ordinary go test lines come last.
