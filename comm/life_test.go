@@ -123,7 +123,12 @@ func TestAbortDuringInit(t *testing.T) {
 	}
 	c := newComm(t, e)
 	started := make(chan error, 1)
-	go func() { started <- c.Init(2, 0, [][bootstrap.IDBytes]byte{id}, defaultConfig(t, e)) }()
+	c.Hold() // as whoever starts a job does: an abort must not come before its beginning
+	go func() {
+		err := c.Init(2, 0, [][bootstrap.IDBytes]byte{id}, defaultConfig(t, e))
+		c.Release()
+		started <- err
+	}()
 	within(t, 10*time.Second, "abort", func() {
 		if err := c.Abort(); err != nil {
 			t.Error(err)
