@@ -45,7 +45,6 @@ struct gccl_cuda_context {
   CUmodule module;
   CUfunction fold[3][12][GCCL_WORK_OPS]; /* all-reduce, reduce-scatter, reduce; type; operator */
   CUfunction plain[GCCL_NUM_COLLS];
-  CUdeviceptr tickets; /* one word for kernels that write done words themselves */
   pthread_mutex_t lock;
   gccl_cuda_event *free; /* of the pool */
 };
@@ -101,9 +100,6 @@ typedef struct gccl_cuda_comm {
   _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS]; /* the capture that has a pair of words; 0: free */
   /* After a failure a thread frees streams that wait for words: release.c. */
   _Atomic(int) met, releasing, stop;
-  /* Staging, for buffers that the executor cannot map. */
-  CUdeviceptr stage;
-  uint64_t stage_bytes;
 } gccl_cuda_comm;
 
 /* What a rank tells the others at creation. */
