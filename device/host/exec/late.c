@@ -1,6 +1,7 @@
 /* What to say about an operation that does not end: which one, who is waited for, how far that rank is, and whether ranks
  * wait for each other in a circle. Everything is read from the shared areas; nobody has to answer. */
 #include <stdio.h>
+#include <time.h>
 
 #include "exec.h"
 
@@ -10,10 +11,16 @@ const char *const gccl_type_names[] = {"int8",    "uint8",   "int32",   "uint32"
                                        "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 const char *const gccl_red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
-/* Whom a rank sleeps on; -1 if it is awake or waits for several. */
+/* Whom a rank sleeps on; -1 if it is awake or waits for several. A sleeper is awake for some microseconds between two naps,
+ * often at the same time as the rank that looks, so one look is not enough. */
 static int waits_for(const struct ncclComm *c, int q) {
   const gccl_area *a = gccl_area_of(c, q);
-  return __atomic_load_n(&a->asleep, __ATOMIC_ACQUIRE) ? __atomic_load_n(&a->asleep_on, __ATOMIC_RELAXED) : -1;
+  struct timespec nap = {0, 1000000};
+  for (int looks = 0; looks < 20; looks++) {
+    if (__atomic_load_n(&a->asleep, __ATOMIC_ACQUIRE)) return __atomic_load_n(&a->asleep_on, __ATOMIC_RELAXED);
+    nanosleep(&nap, NULL);
+  }
+  return -1;
 }
 
 /* "0 → 1 → 2 → 0" if the ranks that follow from this one come back to it. */

@@ -69,6 +69,12 @@ void gccl_idle_reset(gccl_idle *w) {
   w->reports = 0;
 }
 
+/* A wait is reported when it is as long as late_ns, and at some multiples of it. */
+static int is_late(const gccl_idle *w, const struct ncclComm *comm, uint64_t waited) {
+  static const uint8_t late[] = {1, 6, 30};
+  return comm->late_ns && w->reports < sizeof late && waited > late[w->reports] * comm->late_ns;
+}
+
 void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns) {
   struct ncclComm *comm = op->comm;
   if (comm->spin_ns && w->spins < 64) { /* about a microsecond before the clock is read for the first time */
@@ -88,18 +94,18 @@ void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(
     sched_yield();
     return;
   }
-  static const uint8_t late[] = {1, 6, 30};
-  if (comm->late_ns && w->reports < sizeof late && waited > late[w->reports] * comm->late_ns) {
+  gccl_area *self = (gccl_area *)comm->self.area;
+  if (self) __atomic_store_n(&self->asleep_on, on, __ATOMIC_RELAXED);
+  if (is_late(w, comm, waited)) {
+    if (self) __atomic_store_n(&self->asleep, 1, __ATOMIC_RELEASE); /* ranks that report at the same time see each other wait */
     w->reports++;
     gccl_late_report(op, on, waited);
   }
-  gccl_area *self = (gccl_area *)comm->self.area;
   if (!self) { /* one rank, which waits for a signal of its own: only an abort ends that */
     struct timespec t = {0, 1000000};
     nanosleep(&t, NULL);
     return;
   }
-  __atomic_store_n(&self->asleep_on, on, __ATOMIC_RELAXED);
   __atomic_store_n(&self->asleep, 1, __ATOMIC_RELEASE);
   atomic_fetch_add(comm->sleepers, 1);
   uint64_t limit = order_against_signallers() ? 50000000ull : 1000000ull;
