@@ -2,22 +2,16 @@ package socket
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/gccl/gccl/internal/netns"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/net/transport"
 	"github.com/gccl/gccl/net/transport/conformance"
 )
 
-// Tests between two hosts, which are network namespaces with links between them. The test starts itself as root of a user
-// namespace, in the first host; that one starts the process of the second.
-
-const inside = "GCCL_TEST_INSIDE_NAMESPACE"
+// Tests between two hosts, which are network namespaces with links between them. The test itself is in the first host and
+// starts the process of the second.
 
 // host is what the scripts of a scenario do: first runs here, second in the other host, which has the far ends of the links.
 type host struct {
@@ -51,7 +45,7 @@ var hosts = map[string]host{
 			if before != 4 && before != 2 {
 				t.Errorf("%d streams", before)
 			}
-			script(t, "ip link set eth0 down")
+			netns.Run(t, "ip link set eth0 down")
 			f.Echo(20)
 			wantPaths(t, f, before/2)
 			if s := f.Stats(); s.Retries == 0 {
@@ -126,7 +120,7 @@ ip addr add 10.1.0.2/24 dev docker0`,
 			f := conformance.NewFar(t, m)
 			f.Echo(5)
 			for range 3 {
-				script(t, "ip link set eth0 down; sleep 0.3; ip link set eth0 up")
+				netns.Run(t, "ip link set eth0 down; sleep 0.3; ip link set eth0 up")
 				f.Echo(2)
 			}
 			wantPaths(t, f, 1)
@@ -139,7 +133,7 @@ ip addr add 10.1.0.2/24 dev docker0`,
 		check: func(t *testing.T, m conformance.Maker) {
 			f := conformance.NewFar(t, m)
 			f.Echo(5)
-			script(t, "ip link set eth0 down")
+			netns.Run(t, "ip link set eth0 down")
 			took, err := f.Fault()
 			var x *xerr.Error
 			if !errors.As(err, &x) || x.Rank != 1 || x.Code != xerr.Remote {
@@ -161,39 +155,11 @@ func wantPaths(t *testing.T, f *conformance.Far, n int) {
 	}
 }
 
-func script(t testing.TB, text string) {
-	t.Helper()
-	if out, err := exec.Command("sh", "-ec", text).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v %s", text, err, out)
-	}
-}
-
-func namespace(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-}
-
 func TestHosts(t *testing.T) {
 	for name, h := range hosts {
 		t.Run(name, func(t *testing.T) {
-			if os.Getenv(inside) != "" {
+			if netns.Enter(t, h.needs) {
 				h.run(t)
-				return
-			}
-			probe := exec.Command("sh", "-ec", "ip link set lo up; ip link add q0 type veth peer name q1; "+h.needs)
-			namespace(probe)
-			if out, err := probe.CombinedOutput(); err != nil {
-				t.Skipf("missing capability: namespaces with links, %s: %v %s", h.needs, err, out)
-			}
-			cmd := exec.Command(os.Args[0], "-test.run", "^TestHosts$/^"+strings.ReplaceAll(name, " ", "_")+"$", "-test.v", "-test.timeout", "60s")
-			namespace(cmd)
-			cmd.Env = append(os.Environ(), inside+"=1")
-			out, err := cmd.CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "--- PASS") {
-				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}
@@ -201,7 +167,6 @@ func TestHosts(t *testing.T) {
 
 // run is the first host.
 func (h *host) run(t *testing.T) {
-	script(t, "ip link set lo up")
 	m := conformance.Maker{
 		Open: func(t testing.TB, rank int, secret transport.Secret) transport.Endpoint {
 			e, err := New(h.config).Open(transport.Options{Rank: rank, Secret: secret})
@@ -210,19 +175,11 @@ func (h *host) run(t *testing.T) {
 			}
 			return e
 		},
-		Spawn: func(cmd *exec.Cmd) {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
-		},
+		Spawn: netns.Other,
 		Started: func(pid int) {
-			enter := fmt.Sprintf("nsenter -t %d -n sh -ec ", pid)
-			quote := func(s string) string { return "'" + s + "'" }
-			script(t, enter+quote("ip link set lo up"))
-			for i, l := range h.links {
-				script(t, fmt.Sprintf("ip link add %s type veth peer name far%d; ip link set far%d netns %d; ip link set %s up", l, i, i, pid, l))
-				script(t, enter+quote(fmt.Sprintf("ip link set far%d name %s; ip link set %s up", i, l, l)))
-			}
-			script(t, h.first)
-			script(t, enter+quote(h.second))
+			netns.Link(t, pid, h.links...)
+			netns.Run(t, h.first)
+			netns.RunIn(t, pid, h.second)
 		},
 	}
 	h.check(t, m)
