@@ -127,13 +127,13 @@ const (
 	nsignals = 8
 )
 
-func newRig(t testing.TB, over transport.Transport, format gin.Format, n, depth int) *rig {
+func newRig(t testing.TB, over transport.Transport, format gin.Format, n, depth int, opts ...option) *rig {
 	t.Helper()
 	of := make([]int, n)
 	for r := range of {
 		of[r] = r
 	}
-	r := &rig{hosts: newHostsOver(t, over, of)}
+	r := &rig{hosts: newHostsOver(t, over, of, opts...)}
 	blobs := make([][][]byte, n)
 	for q, g := range r.gins {
 		b := r.Alloc(winBytes, true)
@@ -337,31 +337,5 @@ func TestBadDescriptors(t *testing.T) {
 		}
 		mark := r.post(t, 0, 1, gin.Descriptor{Op: gin.Put | gin.SignalInc, Signal: 1})
 		until(t, "the one after", func() bool { return r.ctx[0].Done(1, mark) && r.ctx[1].Signal(1) == 1 })
-	}
-}
-
-// BenchmarkQueue: how long a CPU takes to leave a descriptor, and how fast a core drains them to the loop transport.
-func BenchmarkQueue(b *testing.B) {
-	for _, format := range []gin.Format{gin.Format64, gin.Format128} {
-		b.Run(fmt.Sprintf("enqueue/%d", 64<<format), func(b *testing.B) {
-			r := newRig(b, loop.Transport{}, format, 2, 1<<16)
-			d := gin.Descriptor{Op: gin.Put | gin.Inline, Bytes: 8, DstWindow: window}
-			var spent time.Duration
-			for n := 0; n < b.N; n += 1 << 14 { // fits the ring: never waits for room
-				spent += r.ctx[0].PostMany(1, d, 1<<14)
-				mark := r.post(b, 0, 1, d)
-				until(b, "a completion", func() bool { return r.ctx[0].Done(1, mark) })
-			}
-			b.ReportMetric(float64(spent.Nanoseconds())/float64((b.N+1<<14-1)>>14<<14), "ns/descriptor")
-		})
-		b.Run(fmt.Sprintf("drain/%d", 64<<format), func(b *testing.B) {
-			r := newRig(b, loop.Transport{}, format, 2, 1<<12)
-			d := gin.Descriptor{Op: gin.Put | gin.Inline, Bytes: 8, DstWindow: window}
-			b.ResetTimer()
-			r.ctx[0].PostMany(1, d, b.N)
-			mark := r.post(b, 0, 1, d)
-			until(b, "a completion", func() bool { return r.ctx[0].Done(1, mark) })
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
-		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -141,5 +142,14 @@ func TestLifecycleLines(t *testing.T) {
 	}
 	if l.take([]byte(`{"what":"else"}`)) == nil || l.take([]byte("x")) == nil {
 		t.Error("nonsense was taken")
+	}
+}
+
+func TestParseBench(t *testing.T) {
+	got := parseBench("goos: linux\nBenchmarkQueue/drain/64-2  100  90.5 ns/op  12.5 M/s\nBenchmarkQueue/drain/64-2  100  95 ns/op  10.5 M/s\n" +
+		"BenchmarkIdle  1  10000000000 ns/op  0.5 %cpu/thread  180 us/first\nPASS\n")
+	want := []ginFigure{{"Queue/drain/64", "M/s", 11.5, 2 / 11.5}, {"Idle", "%cpu/thread", 0.5, 0}, {"Idle", "us/first", 180, 0}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -225,8 +226,8 @@ type oursLine struct {
 	InitUS  float64  `json:"init_us"`
 }
 
-// openOurs measures the library that build/bin/gccl-perf-rank links. mode is window or malloc.
-func (s *setup) openOurs(mode string) (contender, error) {
+// openOurs measures the library that build/bin/gccl-perf-rank links. mode is window, malloc, or a name for what env makes.
+func (s *setup) openOurs(mode string, env ...string) (contender, error) {
 	program := filepath.Join(s.bin, "gccl-perf")
 	for _, file := range []string{program, program + "-rank"} {
 		if _, err := os.Stat(file); err != nil {
@@ -244,13 +245,15 @@ func (s *setup) openOurs(mode string) (contender, error) {
 	}
 	return contender{
 		name: "ours", mode: mode,
-		launch: func(r regime) string { return "gccl-perf " + strings.Join(args(r, r.sizes[0]), " ") },
-		fits:   func(regime) bool { return true },
+		launch: func(r regime) string {
+			return strings.Join(append(slices.Clone(env), append([]string{"gccl-perf"}, args(r, r.sizes[0])...)...), " ")
+		},
+		fits: func(regime) bool { return true },
 		measure: func(r regime) (map[int64]figure, error) {
 			figures := map[int64]figure{}
 			var failures error
 			for _, z := range r.sizes {
-				out, err := output(nil, program, args(r, z)...)
+				out, err := output(env, program, args(r, z)...)
 				if err == nil {
 					err = parseOurs(out, figures)
 				}

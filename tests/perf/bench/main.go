@@ -17,13 +17,19 @@ import (
 type setup struct {
 	root, build, bin, mpichInclude string
 	failures                       []string // runs that did not end well
-	only                           string   // "peers", "tuner", or both
+	only                           string   // a part of the measurements; empty: all
+	python                         string   // interpreter for Gloo
 }
 
 // cflags are the same for every C program, peers included.
 func (s *setup) cflags() []string {
 	return []string{"-O3", "-Wall", "-Wextra", "-I" + filepath.Join(s.root, "cmd/gccl-perf/rank")}
 }
+
+// parts of the measurements: host mode against MPI, the network against Gloo, the tuner against what was measured.
+var parts = []string{"peers", "network", "tuner"}
+
+func (s *setup) has(part string) bool { return s.only == "" || s.only == part }
 
 func main() {
 	var s setup
@@ -40,7 +46,8 @@ func main() {
 	cmd.Flags().StringVar(&s.root, "root", ".", "the repository")
 	cmd.Flags().StringVar(&s.bin, "bin", "build/bin", "folder of gccl-perf and gccl-perf-rank")
 	cmd.Flags().StringVar(&s.mpichInclude, "mpich-include", "", "folder of MPICH's mpi.h where libmpich-dev is not installed")
-	cmd.Flags().StringVar(&s.only, "only", "", "peers: the comparison with MPI alone; tuner: choices and predictions alone")
+	cmd.Flags().StringVar(&s.only, "only", "", "one of "+strings.Join(parts, ", ")+" alone")
+	cmd.Flags().StringVar(&s.python, "python", "python3", "interpreter whose PyTorch gives Gloo")
 	cmd.Flags().IntVar(&rounds, "rounds", 5, "alternating rounds; a figure is the median over them")
 	cmd.Flags().StringVar(&results, "results", "tests/perf/results", "folder for the results")
 	cmd.Flags().StringVar(&name, "name", "host", "file name of the results, without ending")
@@ -86,19 +93,25 @@ func (s *setup) run(rounds int, name, results string) error {
 	if rounds < 1 {
 		return fmt.Errorf("--rounds %d is less than 1", rounds)
 	}
-	if s.only != "" && s.only != "peers" && s.only != "tuner" {
-		return fmt.Errorf("--only %q is none of peers, tuner", s.only)
+	if s.only != "" && !slices.Contains(parts, s.only) {
+		return fmt.Errorf("--only %q is none of %s", s.only, strings.Join(parts, ", "))
 	}
 	s.build = filepath.Join(s.root, "build/perf")
 	if err := os.MkdirAll(s.build, 0o755); err != nil {
 		return err
 	}
-	var list []contender
+	var list, network []contender
 	var missing []string
-	if s.only != "tuner" {
-		if list, missing = s.contenders(); len(list) == 0 {
-			return fmt.Errorf("nothing to measure: %s", strings.Join(missing, "; "))
-		}
+	if s.has("peers") {
+		list, missing = s.contenders()
+	}
+	if s.has("network") {
+		var without []string
+		network, without = s.networkContenders()
+		missing = append(missing, without...)
+	}
+	if len(list)+len(network) == 0 && !s.has("tuner") {
+		return fmt.Errorf("nothing to measure: %s", strings.Join(missing, "; "))
 	}
 	for _, m := range missing {
 		fmt.Fprintln(os.Stderr, "missing:", m)
@@ -114,39 +127,17 @@ func (s *setup) run(rounds int, name, results string) error {
 		fmt.Fprintf(&text, "Missing: %s\n\n", m)
 	}
 	for _, reg := range regimes(runtime.NumCPU(), rounds) {
-		if len(list) == 0 {
-			break
-		}
-		t, names := s.measure(reg, list)
-		writeRegime(&text, reg, t, names)
-		var modes, peers, launches []string
-		for _, c := range list {
-			if !c.fits(reg) {
-				continue
-			}
-			launches = append(launches, label(c)+": "+c.launch(reg))
-			if c.mode != "" {
-				modes = append(modes, c.mode)
-			} else {
-				peers = append(peers, c.name)
-			}
-		}
-		if len(modes) == 0 {
-			modes = []string{"window"}
-		}
-		launch := fmt.Sprintf("%d processes, pinned", reg.ranks)
-		if reg.yield {
-			launch += ", oversubscribed"
-		}
-		r.Rows = append(r.Rows, rowsOf(reg, t, modes, peers, launch)...)
-		fmt.Fprintf(&text, "Launch: %s.\n\n", strings.Join(launches, "; "))
-		// less than a nanosecond a call means that the library does not count steady calls
-		if front := median(pick(t[ours+" window"][8], func(f figure) float64 { return f.frontNS })); reg.ranks == 2 && front >= 1 {
-			r.FrontNS = &front
-			fmt.Fprintf(&text, "Time in the library before the first flag of an 8 B call is written: %.0f ns.\n\n", front)
+		s.compare(&text, r, reg, list)
+	}
+	if s.has("network") {
+		s.compare(&text, r, networkRegime(rounds), network)
+		if r.Gin, err = s.gin(rounds); err != nil {
+			s.failures = append(s.failures, fmt.Sprintf("descriptor queues: %v", err))
+		} else {
+			writeGin(&text, r.Gin)
 		}
 	}
-	if s.only != "peers" {
+	if s.has("tuner") {
 		r.Tuner = &tunerResult{Machines: map[string]string{}}
 		for _, reg := range regimes(runtime.NumCPU(), rounds) {
 			s.tuner(reg, r.Tuner)
@@ -175,6 +166,41 @@ func (s *setup) run(rounds int, name, results string) error {
 		return fmt.Errorf("%d runs failed; the report names them", len(s.failures))
 	}
 	return nil
+}
+
+// compare measures one regime and adds its table and rows to the report.
+func (s *setup) compare(text *bytes.Buffer, r *result, reg regime, list []contender) {
+	if len(list) == 0 {
+		return
+	}
+	t, names := s.measure(reg, list)
+	writeRegime(text, reg, t, names)
+	var modes, peers, launches []string
+	for _, c := range list {
+		if !c.fits(reg) {
+			continue
+		}
+		launches = append(launches, label(c)+": "+c.launch(reg))
+		if c.mode != "" {
+			modes = append(modes, c.mode)
+		} else {
+			peers = append(peers, c.name)
+		}
+	}
+	if len(modes) == 0 {
+		modes = []string{"window"} // rows of peers alone
+	}
+	launch := fmt.Sprintf("%d processes, pinned", reg.ranks)
+	if reg.yield {
+		launch += ", oversubscribed"
+	}
+	r.Rows = append(r.Rows, rowsOf(reg, t, modes, peers, launch)...)
+	fmt.Fprintf(text, "Launch: %s.\n\n", strings.Join(launches, "; "))
+	// less than a nanosecond a call means that the library does not count steady calls
+	if front := median(pick(t[ours+" window"][8], func(f figure) float64 { return f.frontNS })); reg.ranks == 2 && front >= 1 {
+		r.FrontNS = &front
+		fmt.Fprintf(text, "Time in the library before the first flag of an 8 B call is written: %.0f ns.\n\n", front)
+	}
 }
 
 // measure runs the rounds of one regime: every contender once in each round, so that a slow minute of the machine

@@ -19,13 +19,14 @@ type regime struct {
 	ranks  int
 	rounds int
 	sizes  []size
-	yield  bool // more ranks than cores: peers that can yield are told to
+	floor  string // the contender that nobody can beat
+	yield  bool   // more ranks than cores: peers that can yield are told to
 }
 
 func regimes(ncores, rounds int) []regime {
 	var list []regime
 	if ncores >= 2 {
-		list = append(list, regime{name: "2 ranks, each on its own core", ranks: 2, rounds: rounds, sizes: []size{
+		list = append(list, regime{name: "2 ranks, each on its own core", ranks: 2, rounds: rounds, floor: nameProbe, sizes: []size{
 			{8, 20000, 200000}, {4 << 10, 2000, 20000}, {32 << 10, 300, 3000}, {256 << 10, 100, 800}, {2 << 20, 20, 100}, {16 << 20, 4, 20},
 		}})
 	}

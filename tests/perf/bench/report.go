@@ -33,6 +33,7 @@ type result struct {
 	Lifecycle *lifecycle   `json:"lifecycle,omitempty"`
 	FrontNS   *float64     `json:"front_ns,omitempty"` // ours, 8 B, 2 ranks on windows
 	Tuner     *tunerResult `json:"tuner,omitempty"`
+	Gin       []ginFigure  `json:"gin,omitempty"`
 	Missing   []string     `json:"missing,omitempty"`
 	Failures  []string     `json:"failures,omitempty"`
 }
@@ -69,7 +70,7 @@ func rowsOf(r regime, t table, modes, peers []string, launch string) []resultRow
 					rows = append(rows, resultRow{
 						What: "all_reduce float sum " + statistic.name, Bytes: s.bytes, Ranks: r.ranks, Launch: launch, Mode: mode,
 						Ours: number(median(us)), Peer: peer, PeerUS: number(median(them)),
-						Floor: number(median(pick(t[nameProbe][s.bytes], statistic.of))), Spread: number(apart),
+						Floor: number(median(pick(t[r.floor][s.bytes], statistic.of))), Spread: number(apart),
 					})
 				}
 			}
@@ -159,6 +160,14 @@ func writeRatios(w io.Writer, r regime, t table, names []string) {
 		fmt.Fprintf(w, " %s |", sizeName(s.bytes))
 	}
 	fmt.Fprintf(w, "\n| --- |%s\n%s\n\n", strings.Repeat(" --- |", len(r.sizes)), strings.Join(lines, "\n"))
+}
+
+func writeGin(w io.Writer, list []ginFigure) {
+	fmt.Fprintf(w, "## Descriptor queues\n\n| net/gin | | spread |\n| --- | --- | --- |\n")
+	for _, f := range list {
+		fmt.Fprintf(w, "| %s | %.4g %s | %.0f %% |\n", f.What, f.Value, f.Unit, 100*f.Spread)
+	}
+	fmt.Fprintln(w)
 }
 
 func writeLifecycle(w io.Writer, l *lifecycle) {
