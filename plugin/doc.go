@@ -1,5 +1,6 @@
-// Package plugin owns NCCL's plugin tables: loading them and adapting old versions to the seams of this library. It must not
-// know the communicator.
+// Package plugin owns the loading of NCCL's plugins: which libraries a variable names, where else the tables of a kind are
+// looked for, and the log function that plugins get. What a table does is for the packages below it and beside it: they
+// see the newest version of their table only and have one adapter file for each older one.
 //
-// Nothing is here yet: the settings that name plugins are accepted without effect (docs/env.md).
+// It must not know communicators, nor what is done with a table.
 package plugin
