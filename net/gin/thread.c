@@ -17,6 +17,14 @@ static void nap(gin *g, uint64_t ns) {
   nanosleep(&t, NULL);
 }
 
+/* How long to nap after so much silence: a nap that ends costs several microseconds of a processor, most of them in the kernel,
+ * so that naps of one length would use percents of it for ever. They grow with the silence, to a fraction of it and eight times
+ * the setting. */
+static uint64_t nap_of(const gin *g, uint64_t quiet) {
+  uint64_t ns = quiet / 256, most = 8 * g->nap_ns;
+  return ns < g->nap_ns ? g->nap_ns : ns < most ? ns : most;
+}
+
 /* Whether the one endpoint can be slept on: rings that a GPU or another process fills wake nobody. */
 static gccl_net_ep *may_sleep(const gin *g) {
   gccl_net_ep *one = NULL;
@@ -70,7 +78,7 @@ static void *run(void *arg) {
     }
     gccl_net_ep *ep = quiet < DEEP_AFTER_NS ? NULL : may_sleep(g);
     if (!ep) {
-      nap(g, g->nap_ns);
+      nap(g, nap_of(g, quiet));
       continue;
     }
     atomic_store_explicit(&g->deep, 1, memory_order_seq_cst);
