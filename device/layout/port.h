@@ -20,15 +20,18 @@ enum gccl_place {
   GCCL_AT_AREA = 0,   /* offset in the peer's own area */
   GCCL_AT_MIRROR = 1, /* offset in the mirror that the peer has of the sender */
   GCCL_AT_WINDOW = 2, /* offset in the peer's part of a window */
-  GCCL_AT_SIGNAL = 3  /* number of a signal of a context; not for puts */
+  GCCL_AT_SIGNAL = 3, /* number of a signal of a context; not for puts */
+  GCCL_AT_NOTHING = 4 /* of a fetch: only the answer is wanted */
 };
 
 /* What a rank's agent does with a message. */
 enum gccl_message_kind {
-  GCCL_MSG_SIGNAL = 1, /* changes one word */
-  GCCL_MSG_RECORD = 2, /* an operation record of the sender */
-  GCCL_MSG_POST = 3,   /* a point-to-point mailbox of the sender */
-  GCCL_MSG_COUNT = 4   /* number of kinds */
+  GCCL_MSG_SIGNAL = 1,  /* changes one word */
+  GCCL_MSG_RECORD = 2,  /* an operation record of the sender */
+  GCCL_MSG_POST = 3,    /* a point-to-point mailbox of the sender */
+  GCCL_MSG_FETCH = 4,   /* adds to a word and wants its old value */
+  GCCL_MSG_FETCHED = 5, /* the answer */
+  GCCL_MSG_COUNT = 6    /* number of kinds */
 };
 
 enum gccl_signal_op {
@@ -48,6 +51,20 @@ typedef struct {
   uint64_t off, value;
   uint32_t window, context;
 } gccl_msg_signal;
+
+/* which 1: a probe, for place NOTHING. */
+typedef struct {
+  gccl_msg_head head;
+  uint64_t off, value;
+  uint32_t window, context, id, pad;
+} gccl_msg_fetch;
+
+/* op: 0, or a syndrome of include/gccl_device/impl/mlx5.h. */
+typedef struct {
+  gccl_msg_head head;
+  uint64_t old;
+  uint32_t context, id;
+} gccl_msg_fetched;
 
 /* data: the payload, if it is that short. Otherwise it has been put before. */
 typedef struct {
@@ -97,6 +114,7 @@ struct gccl_port {
 };
 
 GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_head) == 8 && sizeof(gccl_msg_signal) == 32, "gccl_msg_signal");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_fetch) == 40 && sizeof(gccl_msg_fetched) == 24, "gccl_msg_fetch");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_record) == 64 && sizeof(gccl_msg_post) == 56, "messages fit 64 bytes");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_cmd) == 128, "a command is two lines");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

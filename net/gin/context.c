@@ -15,10 +15,15 @@ enum {
 
 static char *ring_of(const gin_context *x, int32_t peer) { return x->rings + (uint64_t)(uint32_t)peer * x->depth * gfd_bytes(x->format); }
 
-int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth) {
+int gin_context_slot(const gin *g) {
   int i = 0;
   while (i < GIN_CONTEXTS && g->context[i].used) i++;
-  if (i == GIN_CONTEXTS || depth == 0 || depth & (depth - 1)) return -1;
+  return i < GIN_CONTEXTS ? i : -1;
+}
+
+int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth) {
+  int i = gin_context_slot(g);
+  if (i < 0 || depth == 0 || depth & (depth - 1)) return -1;
   gin_context *x = &g->context[i];
   size_t n = (size_t)g->nranks;
   x->format = (uint8_t)format;
@@ -51,12 +56,18 @@ void gin_context_close(gin *g, int context) {
   free(x->cis);
   free(x->seen);
   free(x->counter);
+  gin_nic_free(x, g->nranks);
   memset(x, 0, sizeof *x);
 }
 
 void gin_context_start(gin *g, int context, uint32_t index) {
   gin_context *x = &g->context[context];
-  for (int32_t q = 0; q < g->nranks; q++) x->pis[q] = x->cis[q] = x->seen[q] = index;
+  for (int32_t q = 0; q < g->nranks; q++) {
+    if (x->qp)
+      gin_nic_start(&x->qp[q], index);
+    else
+      x->pis[q] = x->cis[q] = x->seen[q] = index;
+  }
 }
 
 /* ---- Producing ---- */
@@ -149,8 +160,15 @@ int gin_context_serve(gin *g) {
   int moved = 0;
   for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
     if (!g->context[i].used) continue;
-    for (int32_t q = 0; q < g->nranks; q++)
-      if (g->peer[q].conn || q == g->rank) moved |= serve_ring(g, i, &g->peer[q]);
+    int nic = g->context[i].qp != NULL;
+    int32_t first = nic ? gin_nic_first(g) : 0; /* the software NIC may be told to take its queues in any order */
+    for (int32_t k = 0; k < g->nranks; k++) {
+      int32_t q = k + first < g->nranks ? k + first : k + first - g->nranks;
+      if (nic)
+        moved |= gin_nic_serve(g, i, q);
+      else if (g->peer[q].conn || q == g->rank)
+        moved |= serve_ring(g, i, &g->peer[q]);
+    }
   }
   return moved;
 }

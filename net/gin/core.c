@@ -41,6 +41,7 @@ void gin_free(gin *g) {
   if (!g) return;
   for (int i = 0; i < GIN_CONTEXTS; i++) gin_context_close(g, i);
   for (int i = 0; i < GIN_WINDOWS; i++) free(g->window[i].remote);
+  for (int32_t q = 0; g->peer && q < g->nranks; q++) free(g->peer[q].answers);
   free(g->port.ring);
   free(g->port.done);
   free(g->peer);
@@ -231,6 +232,8 @@ static int poll_endpoint(gin *g, gccl_net_ep *ep) {
     case GCCL_NET_EV_DONE:
       if (e->cookie >> 56 == GIN_COOKIE_TRACKED)
         __atomic_store_n(&g->port.done[p->rank], g->port.done[p->rank] + 1, __ATOMIC_RELEASE); /* acquired by the executor */
+      else if (e->cookie >> 56 == GIN_COOKIE_NIC)
+        gin_nic_done(g, p, e->cookie);
       else
         gin_context_done(g, p, e->cookie);
       told = 1;
@@ -245,6 +248,7 @@ static int poll_endpoint(gin *g, gccl_net_ep *ep) {
 int gin_serve(gin *g) {
   int moved = g->port.ring ? gin_port_serve(g) : 0;
   moved |= gin_context_serve(g);
+  if (g->owing) moved |= gin_nic_answer(g);
   int left = 0;
   for (int i = 0; i < g->ndirty; i++) {
     gin_peer *p = &g->peer[g->dirty[i]];

@@ -12,6 +12,7 @@
 #include "../../device/layout/comm.h"
 #include "../transport/transport.h"
 #include "gfd.h"
+#include "nic.h"
 
 enum {
   GIN_ENDPOINTS = 4, /* transports of one object */
@@ -19,7 +20,8 @@ enum {
   GIN_WINDOWS = 64,  /* of a communicator: as in struct ncclComm */
   GIN_CONTEXTS = 16, /* guess: NCCL offers 4 connections with a few contexts each */
   GIN_EVENTS = 64,   /* taken from a transport at a time */
-  GIN_TEXT = 256
+  GIN_TEXT = 256,
+  GIN_ANSWERS = GIN_CONTEXTS * (NIC_FETCHES + 1) /* to atomics of a peer, and to a probe of each context */
 };
 
 /* Memory that this object has registered with every endpoint. */
@@ -47,15 +49,24 @@ typedef struct {
   uint64_t tracked;        /* tracked commands posted */
   uint64_t faulted_ns;
   char fault[GIN_TEXT];
-  gccl_net_rmr area, mirror; /* of this peer: its area, and its mirrors */
-  uint64_t mirror_off;       /* of its mirror of this rank among them */
+  struct gin_answer *answers; /* owed to its atomics: a ring of GIN_ANSWERS; NULL before the first */
+  uint32_t answer, nanswers;  /* ring [answer, answer + nanswers) */
+  gccl_net_rmr area, mirror;  /* of this peer: its area, and its mirrors */
+  uint64_t mirror_off;        /* of its mirror of this rank among them */
   gccl_net_wr work[GIN_WORK];
 } gin_peer;
+
+/* An answer to an atomic of a peer that waits for room. */
+typedef struct gin_answer {
+  uint32_t context, id;
+  uint8_t probe, syndrome;
+  uint64_t old;
+} gin_answer;
 
 /* A context: signals and counters of its own, and one ring of descriptors for each peer. Laid out so that a GPU can be the
  * producer: rings, indices, signals and counters are plain memory of their owner, who may have pinned it. */
 typedef struct {
-  uint8_t used, format; /* enum gfd_format */
+  uint8_t used, format; /* enum gfd_format, of rings */
   uint32_t nsignals, ncounters, depth;
   uint64_t *signals, *counters;
   char *rings;       /* rank r at r × depth × bytes of a descriptor */
@@ -63,6 +74,8 @@ typedef struct {
   uint32_t *cis;     /* by rank: descriptors completed; stored with release */
   uint32_t *seen;    /* by rank: descriptors taken */
   uint32_t *counter; /* by rank and slot: the counter that a completion raises, plus 1; 0 none */
+  nic_qp *qp;        /* by rank: send queues of the software NIC, in place of rings; NULL for descriptors */
+  uint64_t sink;     /* where the old values of atomics go */
 } gin_context;
 
 typedef struct gin {
@@ -79,6 +92,8 @@ typedef struct gin {
   gccl_net_event event[GIN_EVENTS];
   /* A mistake that is nobody's connection's: a descriptor that makes no sense. First one; text before code. */
   gccl_net_fault fault;
+  nic_orders orders;
+  uint32_t owing; /* answers of all peers that wait for room */
 
   /* The thread. */
   pthread_t thread;
@@ -139,6 +154,7 @@ void gin_leave(gin *); /* this rank's progress, and that it leaves, to all peers
 void gin_agent(gin *, gin_peer *, const unsigned char *message, uint32_t bytes);
 
 /* context.c: descriptors. */
+int gin_context_slot(const gin *); /* a free one; -1: none */
 int gin_context_open(gin *, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth);
 void gin_context_close(gin *, int context);
 void gin_context_start(gin *, int context, uint32_t index); /* of all rings, before their first use */
@@ -151,12 +167,25 @@ uint64_t gin_context_post(gin *, int context, int32_t peer, const gfd *, const u
 int gin_context_reached(gin *, int context, int32_t peer, uint32_t next);
 void gin_context_signal(gin *, gin_peer *, const gccl_msg_signal *);
 
+/* nic.c: queues of the software NIC. */
+int gin_nic_open(gin *, uint32_t nsignals, uint32_t ncounters, uint32_t depth); /* a context; -1 without room. depth: a power of two */
+void gin_nic_start(nic_qp *, uint32_t index);                                   /* before its first use */
+void gin_nic_free(gin_context *, int32_t nranks);
+int32_t gin_nic_first(gin *); /* rank whose queue is served first in this turn */
+int gin_nic_serve(gin *, unsigned context, int32_t peer);
+int gin_nic_answer(gin *); /* what is owed to peers' atomics */
+void gin_nic_done(gin *, gin_peer *, uint64_t cookie);
+void gin_nic_fetch(gin *, gin_peer *, const gccl_msg_fetch *);
+void gin_nic_fetched(gin *, gin_peer *, const gccl_msg_fetched *);
+/* Tells of entries up to a number: what a kernel does by record and doorbell, behind the entries themselves. */
+void gin_nic_ring(gin *, int context, int32_t peer, uint32_t next);
+
 /* thread.c */
 int gin_start(gin *);
 void gin_stop(gin *);
 
 /* Cookies: what a completion is about, in the top byte. */
-enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2 };
+enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3 };
 static inline uint64_t gin_cookie(unsigned kind, unsigned context, uint32_t index) {
   return (uint64_t)kind << 56 | (uint64_t)context << 32 | index;
 }

@@ -162,13 +162,18 @@ static void post(gin *g, gin_peer *p, const gccl_msg_post *m) {
 }
 
 void gin_agent(gin *g, gin_peer *p, const unsigned char *message, uint32_t bytes) {
-  static const uint32_t size[GCCL_MSG_COUNT] = {
-      [GCCL_MSG_SIGNAL] = sizeof(gccl_msg_signal), [GCCL_MSG_RECORD] = sizeof(gccl_msg_record), [GCCL_MSG_POST] = sizeof(gccl_msg_post)};
+  static const uint32_t size[GCCL_MSG_COUNT] = {[GCCL_MSG_SIGNAL] = sizeof(gccl_msg_signal),
+                                                [GCCL_MSG_RECORD] = sizeof(gccl_msg_record),
+                                                [GCCL_MSG_POST] = sizeof(gccl_msg_post),
+                                                [GCCL_MSG_FETCH] = sizeof(gccl_msg_fetch),
+                                                [GCCL_MSG_FETCHED] = sizeof(gccl_msg_fetched)};
   union {
     gccl_msg_head head;
     gccl_msg_signal signal;
     gccl_msg_record record;
     gccl_msg_post post;
+    gccl_msg_fetch fetch;
+    gccl_msg_fetched fetched;
     unsigned char bytes[64];
   } m;
   if (bytes > sizeof m || message[0] >= GCCL_MSG_COUNT || size[message[0]] != bytes) {
@@ -180,6 +185,8 @@ void gin_agent(gin *g, gin_peer *p, const unsigned char *message, uint32_t bytes
   case GCCL_MSG_SIGNAL: signal_word(g, p, &m.signal); break;
   case GCCL_MSG_RECORD: record(g, p, &m.record); break;
   case GCCL_MSG_POST: post(g, p, &m.post); break;
+  case GCCL_MSG_FETCH: gin_nic_fetch(g, p, &m.fetch); break;
+  case GCCL_MSG_FETCHED: gin_nic_fetched(g, p, &m.fetched); break;
   default: wrong(g, p, "kind 0");
   }
 }
