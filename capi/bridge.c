@@ -29,6 +29,8 @@ int32_t gccl_bridge_quiesce(const gccl_front_api *f, struct ncclComm *c, uint64_
 
 void gccl_bridge_retire(const gccl_front_api *f, struct ncclComm *c) { f->retire(c); }
 
+int32_t gccl_bridge_interrupted(const gccl_front_api *f) { return f->interrupted(); }
+
 uint64_t gccl_bridge_device_section(const gccl_device_api *d, uint32_t nranks) { return d->section(nranks); }
 
 int32_t gccl_bridge_device_hello(const gccl_device_api *d, struct ncclComm *c, void *out, int32_t max) { return d->hello(c, out, max); }

@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 4u
+#define GCCL_CORE_ABI 5u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -87,6 +87,8 @@ typedef struct {
   int32_t (*quiesce)(struct ncclComm *comm, uint64_t timeout_ns);
   /* The communicator is gone: the front recycles its slot. */
   void (*retire)(struct ncclComm *comm);
+  /* Asks the function that the calling thread has set for its waits: 1 if the wait is to end, -1 if it has set none. */
+  int32_t (*interrupted)(void);
   const char *path;            /* of libgccl.so */
   const gccl_device_api *cuda; /* NULL: this build has no CUDA device */
   const char *simd;            /* kernel sets that this CPU runs, best first, with commas */

@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/gccl/gccl/comm"
@@ -32,7 +33,10 @@ func gcclgo_run(jobs *C.gccl_job, n C.int32_t, blocking C.int32_t, cookie unsafe
 			ready[i] = prepare(&list[i])
 		}
 		if blocking != 0 {
-			return codeError(runAll(list, ready))
+			if C.gccl_bridge_interrupted(core.front) < 0 {
+				return codeError(runAll(list, ready))
+			}
+			return codeError(attend(list, ready))
 		}
 		for _, w := range ready { // the front looks at the structures once more in done
 			w.hold()
@@ -46,6 +50,27 @@ func gcclgo_run(jobs *C.gccl_job, n C.int32_t, blocking C.int32_t, cookie unsafe
 		}()
 		return xerr.InProgress
 	})
+}
+
+// attend runs jobs for a thread that wants to be asked while it waits (gcclSetInterrupt). An exported function stays on the
+// thread of its caller, so that the thread's own function is asked.
+func attend(list []C.gccl_job, ready []*work) xerr.Code {
+	done := make(chan xerr.Code, 1)
+	go func() { done <- runAll(list, ready) }()
+	ask := time.NewTicker(50 * time.Millisecond)
+	defer ask.Stop()
+	for {
+		select {
+		case code := <-done:
+			return code
+		case <-ask.C:
+			if C.gccl_bridge_interrupted(core.front) == 1 {
+				for _, w := range ready {
+					w.interrupt()
+				}
+			}
+		}
+	}
 }
 
 // codeError is the code of the last job that failed; its text is in the job.
@@ -98,6 +123,14 @@ func (w *work) release() {
 	for _, c := range []*comm.Comm{w.c, w.parent} {
 		if c != nil && !w.ends {
 			c.Release()
+		}
+	}
+}
+
+func (w *work) interrupt() {
+	for _, c := range []*comm.Comm{w.c, w.parent} {
+		if c != nil {
+			c.Interrupt()
 		}
 	}
 }

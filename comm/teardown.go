@@ -74,6 +74,17 @@ func (c *Comm) Abort() error {
 	return nil
 }
 
+// Interrupt makes a communicator fail because its own process does not want to wait any longer. Any goroutine; local.
+func (c *Comm) Interrupt() {
+	const text = "a wait was interrupted by its own process (gcclSetInterrupt)"
+	c.cancel(xerr.New(xerr.System, "wait", text))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone && c.ctl.State() == control.Ready {
+		c.ctl.Latch(xerr.System, c.who(c.rank)+": "+text)
+	}
+}
+
 // Revoke ends all work of this rank and makes the communicator refuse new work; it can still be shrunk. Local.
 func (c *Comm) Revoke(flags int) error {
 	const op = "communicator revoke"

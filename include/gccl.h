@@ -657,13 +657,23 @@ typedef enum {
  * ncclInvalidUsage. */
 ncclResult_t gcclSetDeviceKind(gcclDeviceKind_t kind);
 
+/* A function that blocking calls of one thread ask while they wait: 0 lets the wait go on. */
+typedef int (*gcclInterrupt_t)(void* arg);
+
+/* Sets the function that the calling thread's blocking calls ask about every 50 ms (10 to 100 ms) once they sleep, with arg;
+ * NULL takes it away. It is called on this thread, inside the call that waits: it may look at flags and signals, and must
+ * not call this library. When it returns anything but 0, the communicator that is waited for fails with ncclSystemError,
+ * the call returns that, and its peers are told; gcclStreamSynchronize returns ncclInProgress instead, and its work goes
+ * on. So a program ends a wait from a signal handler, and an interpreter runs its own handlers during one. */
+ncclResult_t gcclSetInterrupt(gcclInterrupt_t ask, void* arg);
+
 /* Makes a host stream: one worker thread that runs what is enqueued, first in, first out. It may be passed
  * wherever host-mode calls take a stream; it is no CUDA stream. The caller owns it. stream NULL:
  * ncclInvalidArgument. */
 ncclResult_t gcclStreamCreate(cudaStream_t* stream);
 
-/* Waits until everything that was enqueued before is done. NULL succeeds: work without a stream is done when its
- * call returns. A handle that is no live host stream: ncclInvalidArgument, here and below. Failures of the work
+/* Waits until everything that was enqueued before is done; ncclInProgress when gcclSetInterrupt's function ended the
+ * wait. NULL succeeds: work without a stream is done when its call returns. A handle that is no live host stream: ncclInvalidArgument, here and below. Failures of the work
  * itself are reported by its communicator. */
 ncclResult_t gcclStreamSynchronize(cudaStream_t stream);
 

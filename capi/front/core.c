@@ -62,12 +62,15 @@ const char *gccl_last_error(void) {
   return t->seen;
 }
 
+static int32_t interrupted(void);
+
 static gccl_front_api front = {
     .abi = GCCL_CORE_ABI,
     .size = sizeof(gccl_front_api),
     .done = gccl_job_done,
     .quiesce = gccl_quiesce,
     .retire = gccl_handle_retire,
+    .interrupted = interrupted,
     .cuda = &gccl_cuda_device_api,
 };
 
@@ -136,6 +139,14 @@ __attribute__((visibility("default"))) void ncclResetDebugInitInternal(void);
 void ncclResetDebugInitInternal(void) { pncclResetDebugInit(); }
 
 GCCL_OWN_API const char *gcclLibraryPath(void) { return gccl_library_path(); }
+
+GCCL_OWN_API ncclResult_t gcclSetInterrupt(gcclInterrupt_t ask, void *arg) {
+  gccl_interrupt_self = (gccl_interrupt){.ask = ask, .arg = arg};
+  return ncclSuccess;
+}
+
+/* For the core, on the calling thread: -1 if there is nothing to ask. */
+static int32_t interrupted(void) { return gccl_interrupt_self.ask ? gccl_interrupted() != 0 : -1; }
 
 GCCL_OWN_API ncclResult_t gcclSetDeviceKind(gcclDeviceKind_t kind) {
   if (kind != gcclDeviceAuto && kind != gcclDeviceHost && kind != gcclDeviceCuda)

@@ -114,7 +114,7 @@ ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char
 void gccl_stream_push(gccl_stream *, gccl_task *);
 gccl_stream *gccl_stream_new(void);
 void gccl_stream_free(gccl_stream *);
-void gccl_stream_drain(gccl_stream *);
+ncclResult_t gccl_stream_drain(gccl_stream *); /* ncclInProgress: interrupted */
 
 /* --- group.c --- */
 /* Adds an operation to the open group, or runs it at once. */

@@ -1,6 +1,7 @@
 /* Host streams: a worker thread with a FIFO of launches. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "front.h"
 
@@ -65,10 +66,24 @@ void gccl_stream_push(gccl_stream *s, gccl_task *t) {
   pthread_mutex_unlock(&s->lock);
 }
 
-void gccl_stream_drain(gccl_stream *s) {
+ncclResult_t gccl_stream_drain(gccl_stream *s) {
   pthread_mutex_lock(&s->lock);
-  while (s->first || s->busy) pthread_cond_wait(&s->idle, &s->lock);
+  while (s->first || s->busy) {
+    if (!gccl_interrupt_self.ask) {
+      pthread_cond_wait(&s->idle, &s->lock);
+      continue;
+    }
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 50000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    if (pthread_cond_timedwait(&s->idle, &s->lock, &until) == 0) continue;
+    pthread_mutex_unlock(&s->lock); /* the program's function does not run under our lock */
+    if (gccl_interrupted()) return ncclInProgress;
+    pthread_mutex_lock(&s->lock);
+  }
   pthread_mutex_unlock(&s->lock);
+  return ncclSuccess;
 }
 
 void gccl_stream_free(gccl_stream *s) {
@@ -125,8 +140,7 @@ GCCL_OWN_API ncclResult_t gcclStreamCreate(cudaStream_t *stream) {
 GCCL_OWN_API ncclResult_t gcclStreamSynchronize(cudaStream_t stream) {
   gccl_stream *s;
   ncclResult_t rc = find_own(stream, &s, "gcclStreamSynchronize");
-  if (rc == ncclSuccess && s) gccl_stream_drain(s);
-  return rc;
+  return rc == ncclSuccess && s ? gccl_stream_drain(s) : rc;
 }
 
 GCCL_OWN_API ncclResult_t gcclStreamQuery(cudaStream_t stream) {

@@ -56,6 +56,7 @@ func TestHostAPI(t *testing.T) {
 		{"params", []int{1, 2}, []string{"threads", "procs"}},
 		{"badargs", []int{1, 3}, allLaunches},
 		{"deviceapi", []int{1, 2}, allLaunches},
+		{"interrupt", []int{1, 3}, []string{"threads", "procs"}},
 	}
 	for _, s := range suites {
 		for _, launch := range s.launches {

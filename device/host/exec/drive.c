@@ -26,13 +26,14 @@ static inline int served(const struct ncclComm *c, uint64_t ticket) {
 static inline void pass_on(struct ncclComm *c, uint64_t ticket) { atomic_store_explicit(&c->serving, ticket + 1, memory_order_release); }
 
 /* Waiting for a turn is waiting for another thread of this process: short yields, then naps. */
-static void nap(unsigned *naps) {
+static void nap(struct ncclComm *c, unsigned *naps) {
   if ((*naps)++ < 200) {
     sched_yield();
     return;
   }
   struct timespec t = {0, *naps < 400 ? 50000 : 1000000};
   nanosleep(&t, NULL);
+  gccl_interrupt_check(c);
 }
 
 static int failure_of(struct ncclComm *c) {
@@ -45,7 +46,7 @@ int gccl_order_quiesce(struct ncclComm *c, uint64_t timeout_ns) {
   uint64_t start = gccl_now_ns();
   uint64_t goal = atomic_load(&c->next);
   for (unsigned naps = 0; atomic_load_explicit(&c->serving, memory_order_acquire) < goal;) {
-    nap(&naps);
+    nap(c, &naps);
     if (timeout_ns && gccl_now_ns() - start > timeout_ns) return GCCL_RC_TIMEOUT;
   }
   return GCCL_DONE;
@@ -90,7 +91,7 @@ int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
 
 int gccl_drive_one(gccl_op *op, uint64_t ticket) {
   struct ncclComm *c = op->comm;
-  for (unsigned naps = 0; __builtin_expect(!served(c, ticket), 0);) nap(&naps);
+  for (unsigned naps = 0; __builtin_expect(!served(c, ticket), 0);) nap(c, &naps);
   int r = aborted(c) ? failure_of(c) : gccl_op_begin(op);
   if (r == 0) return gccl_drive_begun(op, ticket);
   pass_on(c, ticket);
@@ -176,6 +177,13 @@ static int recheck_many(void *arg) {
   return all_turns(arg, &active, &blocked, &on) || active == 0;
 }
 
+/* The first batch that has not ended. */
+static int waiting(const gccl_batch *b, int n) {
+  int i = 0;
+  while (i < n - 1 && b[i].left < 0) i++;
+  return i;
+}
+
 int gccl_drive(gccl_batch *batches, int n) {
   many m = {batches, n};
   gccl_idle idle = {0};
@@ -195,7 +203,7 @@ int gccl_drive(gccl_batch *batches, int n) {
       continue;
     }
     if (!blocked || blocked->comm->nranks == 1)
-      nap(&naps);
+      nap(blocked ? blocked->comm : batches[waiting(batches, n)].comm, &naps);
     else /* a sleeper on one communicator's word does not hear the others: sleep briefly unless it is the only one */
       gccl_idle_wait(&idle, blocked, active == 1 ? on : -1, recheck_many, &m, active == 1 ? UINT64_MAX : 500000);
   }

@@ -97,6 +97,17 @@ void gccl_idle_reset(gccl_idle *);
  * recheck is called once the sleeper is visible to its peers and says whether something moved after all. op is what is waited
  * for, on which rank (-1: several); it is named in the log when it is late. */
 void gccl_idle_wait(gccl_idle *, const gccl_op *op, int32_t on, int (*recheck)(void *), void *arg, uint64_t max_sleep_ns);
+/* What a thread asks while it waits (gcclSetInterrupt). */
+typedef struct {
+  int (*ask)(void *);
+  void *arg;
+  uint64_t asked_ns;
+} gccl_interrupt;
+extern __thread gccl_interrupt gccl_interrupt_self __attribute__((tls_model("initial-exec")));
+/* To be called after a nap: asks, at most every 20 ms. True: the wait is to end. */
+int gccl_interrupted(void);
+/* The same for a wait on comm, which is latched then. */
+void gccl_interrupt_check(struct ncclComm *comm);
 void gccl_wake_slow(struct ncclComm *comm);
 void gccl_wake_self(struct ncclComm *comm); /* wakes this rank's own sleeper; any thread */
 /* late.c: one line about an operation that has waited for `waited` ns; a cycle of waiting ranks is named. */

@@ -62,6 +62,23 @@ void gccl_wake_self(struct ncclComm *comm) {
   if (comm->nranks > 1 && comm->self.area) wake_word((gccl_area *)comm->self.area);
 }
 
+__thread gccl_interrupt gccl_interrupt_self __attribute__((tls_model("initial-exec")));
+
+int gccl_interrupted(void) {
+  gccl_interrupt *i = &gccl_interrupt_self;
+  if (!i->ask) return 0;
+  uint64_t now = gccl_now_ns();
+  if (now - i->asked_ns < 20000000ull) return 0; /* naps may be much shorter than what asking costs */
+  i->asked_ns = now;
+  return i->ask(i->arg);
+}
+
+void gccl_interrupt_check(struct ncclComm *comm) {
+  if (!gccl_interrupted()) return;
+  gccl_comm_latch(comm, GCCL_RC_SYSTEM, "rank %d of %d: a wait was interrupted by its own process (gcclSetInterrupt)", comm->rank,
+                  comm->nranks);
+}
+
 void gccl_idle_reset(gccl_idle *w) {
   w->since = 0;
   w->spins = 0;
@@ -104,6 +121,7 @@ void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(
   if (!self) { /* one rank, which waits for a signal of its own: only an abort ends that */
     struct timespec t = {0, 1000000};
     nanosleep(&t, NULL);
+    gccl_interrupt_check(comm);
     return;
   }
   __atomic_store_n(&self->asleep, 1, __ATOMIC_RELEASE);
@@ -114,4 +132,5 @@ void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(
   __atomic_store_n(&self->asleep, 0, __ATOMIC_RELEASE);
   atomic_fetch_sub(comm->sleepers, 1);
   w->naps++;
+  gccl_interrupt_check(comm);
 }

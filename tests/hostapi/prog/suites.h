@@ -34,5 +34,6 @@ void suite_library(struct team *);
 void suite_params(struct team *);
 void suite_badargs(struct team *);
 void suite_deviceapi(struct team *);
+void suite_interrupt(struct team *);
 
 #endif
