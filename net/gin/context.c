@@ -135,8 +135,8 @@ static int serve_ring(gin *g, unsigned context, gin_peer *p) {
     if (bytes > GCCL_LINE) __builtin_prefetch(next + GCCL_LINE, 1);
     if (x->seen[p->rank] - x->cis[p->rank] == x->depth || !take(ring + (uint64_t)at * bytes, x->format, words)) break;
     const char *wrong = gfd_decode(x->format, words, &d);
-    if (!wrong && d.op & GFD_COUNTER && d.counter >= x->ncounters) wrong = "it has a counter that its context does not have";
-    x->counter[(uint64_t)(uint32_t)p->rank * x->depth + at] = !wrong && d.op & GFD_COUNTER ? d.counter + 1 : 0;
+    if (!wrong && d.op & GCCL_GFD_COUNTER && d.counter >= x->ncounters) wrong = "it has a counter that its context does not have";
+    x->counter[(uint64_t)(uint32_t)p->rank * x->depth + at] = !wrong && d.op & GCCL_GFD_COUNTER ? d.counter + 1 : 0;
     if (!wrong && !p->faulted) wrong = issue(g, context, p, &d);
     if (wrong)
       gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: descriptor %u to rank %d in context %u cannot be obeyed: %s", g->rank,
@@ -197,10 +197,10 @@ static const gccl_net_rmr *peer_range(gin *g, gin_peer *p, uint64_t window, uint
 /* To this rank itself: at once. */
 static const char *issue_local(gin *g, unsigned context, const gfd *d) {
   char *dst = NULL;
-  if (d->op & (GFD_PUT | GFD_GET) && d->bytes) {
+  if (d->op & (GCCL_GFD_PUT | GCCL_GFD_GET) && d->bytes) {
     dst = own_range(g, d->dst_window, d->dst_off, d->bytes);
     if (!dst) return "its destination is in no window";
-    if (d->op & GFD_INLINE) {
+    if (d->op & GCCL_GFD_INLINE) {
       memcpy(dst, &d->value, d->bytes);
     } else {
       const char *src = own_range(g, d->src_window, d->src_off, d->bytes);
@@ -208,9 +208,9 @@ static const char *issue_local(gin *g, unsigned context, const gfd *d) {
       memmove(dst, src, d->bytes);
     }
   }
-  if (!(d->op & (GFD_SIGNAL_INC | GFD_SIGNAL_ADD))) return NULL;
+  if (!(d->op & (GCCL_GFD_SIGNAL_INC | GCCL_GFD_SIGNAL_ADD))) return NULL;
   uint64_t *word;
-  if (d->op & GFD_VA_SIGNAL)
+  if (d->op & GCCL_GFD_VA_SIGNAL)
     word = d->signal_off % 8 ? NULL : (uint64_t *)own_range(g, d->signal_window, d->signal_off, 8);
   else
     word = d->signal < g->context[context].nsignals ? &g->context[context].signals[d->signal] : NULL;
@@ -221,11 +221,11 @@ static const char *issue_local(gin *g, unsigned context, const gfd *d) {
 
 static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
   if (p->rank == g->rank) return issue_local(g, context, d);
-  if (d->op & GFD_FLUSH) {
+  if (d->op & GCCL_GFD_FLUSH) {
     gin_work(g, p, GCCL_NET_FLUSH);
     return NULL;
   }
-  if (d->op & GFD_GET) {
+  if (d->op & GCCL_GFD_GET) {
     const char *dst = own_range(g, d->dst_window, d->dst_off, d->bytes);
     const gccl_net_rmr *r = peer_range(g, p, d->src_window, d->src_off, d->bytes);
     if (!dst) return "its destination is in no window";
@@ -236,10 +236,10 @@ static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
     gin_local(g, p, w, dst, d->bytes);
     return NULL;
   }
-  if (d->op & GFD_PUT && d->bytes) {
+  if (d->op & GCCL_GFD_PUT && d->bytes) {
     const gccl_net_rmr *r = peer_range(g, p, d->dst_window, d->dst_off, d->bytes);
     if (!r) return "its destination is in no window of the peer";
-    if (d->op & GFD_INLINE) {
+    if (d->op & GCCL_GFD_INLINE) {
       gccl_net_wr *w = gin_work(g, p, GCCL_NET_PUT_INLINE);
       w->remote = r;
       w->roff = d->dst_off;
@@ -254,9 +254,9 @@ static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
       gin_local(g, p, w, src, d->bytes);
     }
   }
-  if (!(d->op & (GFD_SIGNAL_INC | GFD_SIGNAL_ADD))) return NULL;
+  if (!(d->op & (GCCL_GFD_SIGNAL_INC | GCCL_GFD_SIGNAL_ADD))) return NULL;
   gccl_msg_signal m = {.head = {.kind = GCCL_MSG_SIGNAL, .op = GCCL_SIGNAL_ADD}, .value = d->signal_value, .context = context};
-  if (d->op & GFD_VA_SIGNAL) {
+  if (d->op & GCCL_GFD_VA_SIGNAL) {
     if (d->signal_off % 8 || !peer_range(g, p, d->signal_window, d->signal_off, 8)) return "its signal is in no window of the peer";
     m.head.place = GCCL_AT_WINDOW;
     m.window = (uint32_t)d->signal_window;
@@ -266,6 +266,6 @@ static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
     m.head.place = GCCL_AT_SIGNAL;
     m.off = d->signal;
   }
-  gin_message(g, p, &m, sizeof m, !d->strong && d->op & GFD_PUT && d->bytes);
+  gin_message(g, p, &m, sizeof m, !d->strong && d->op & GCCL_GFD_PUT && d->bytes);
   return NULL;
 }

@@ -30,14 +30,14 @@ const (
 
 // Parts of a descriptor's operation.
 const (
-	Put       = C.GFD_PUT
-	Inline    = C.GFD_INLINE
-	Counter   = C.GFD_COUNTER
-	SignalInc = C.GFD_SIGNAL_INC
-	SignalAdd = C.GFD_SIGNAL_ADD
-	VASignal  = C.GFD_VA_SIGNAL
-	Get       = C.GFD_GET
-	Flush     = C.GFD_FLUSH
+	Put       = C.GCCL_GFD_PUT
+	Inline    = C.GCCL_GFD_INLINE
+	Counter   = C.GCCL_GFD_COUNTER
+	SignalInc = C.GCCL_GFD_SIGNAL_INC
+	SignalAdd = C.GCCL_GFD_SIGNAL_ADD
+	VASignal  = C.GCCL_GFD_VA_SIGNAL
+	Get       = C.GCCL_GFD_GET
+	Flush     = C.GCCL_GFD_FLUSH
 )
 
 // Descriptor is one in clear.

@@ -40,7 +40,10 @@ gin *gin_new(int32_t rank, int32_t nranks, struct ncclComm *comm) {
 void gin_free(gin *g) {
   if (!g) return;
   for (int i = 0; i < GIN_CONTEXTS; i++) gin_context_close(g, i);
-  for (int i = 0; i < GIN_WINDOWS; i++) free(g->window[i].remote);
+  for (int i = 0; i < GIN_WINDOWS; i++) {
+    free(g->window[i].remote);
+    free(g->window[i].keys.rkeys);
+  }
   for (int32_t q = 0; g->peer && q < g->nranks; q++) free(g->peer[q].answers);
   free(g->port.ring);
   free(g->port.done);
@@ -176,12 +179,11 @@ gin_window *gin_window_of(gin *g, uint32_t number) {
 }
 
 void gin_signal(uint64_t *word, unsigned op, uint64_t value) {
-  uint64_t is = __atomic_load_n(word, __ATOMIC_RELAXED); /* the agent is the only writer */
+  /* Release; acquired by whoever waits on the word. */
   if (op == GCCL_SIGNAL_ADD)
-    value += is;
-  else if ((int64_t)(value - is) <= 0)
-    return;
-  __atomic_store_n(word, value, __ATOMIC_RELEASE); /* acquired by whoever waits on the word */
+    __atomic_fetch_add(word, value, __ATOMIC_RELEASE); /* a word of a window may have kernels as writers too */
+  else if ((int64_t)(value - __atomic_load_n(word, __ATOMIC_RELAXED)) > 0)
+    __atomic_store_n(word, value, __ATOMIC_RELEASE); /* the agent is the only writer */
 }
 
 /* ---- A turn ---- */

@@ -33,8 +33,8 @@ type Candidate struct {
 // Need is what a communicator wants from the network. All ranks give the same, but for Rank and Comm.
 type Need struct {
 	Rank, NRanks int
-	Comm         control.Comm // has its area; its remote peers are set here
-	Area         uintptr
+	Comm         control.Comm        // has its area; its remote peers are set here. The zero Comm: an object of contexts alone
+	Area         uintptr             // with Comm
 	Remote       func(a, b int) bool // pairs that memory does not join
 	Candidates   []Candidate         // best first
 	Secret       transport.Secret
@@ -84,7 +84,12 @@ func (e *establishing) mirrors() error {
 	if len(mine) == 0 {
 		return nil
 	}
-	size := e.Comm.AreaBytes()
+	size := uint64(C.GIN_PROOF)
+	if !e.Comm.Nil() {
+		size = e.Comm.AreaBytes()
+	} else if err := e.ownArea(); err != nil {
+		return err
+	}
 	base := C.gin_mirror(C.uint64_t(uint64(len(mine)) * size))
 	if base == nil {
 		return xerr.New(xerr.System, "gin", "no address space for the mirrors of %d ranks of %d bytes each", len(mine), size)
@@ -92,17 +97,35 @@ func (e *establishing) mirrors() error {
 	e.g.p.mirrors.base, e.g.p.mirrors.bytes = base, C.uint64_t(uint64(len(mine))*size)
 	for i, q := range mine {
 		e.open[q] = true
-		e.Comm.SetRemote(q, uintptr(unsafe.Pointer(base))+uintptr(uint64(i)*size))
+		e.peer(q).here_off = C.uint64_t(uint64(i) * size)
+		if !e.Comm.Nil() {
+			e.Comm.SetRemote(q, uintptr(unsafe.Pointer(base))+uintptr(uint64(i)*size))
+		}
 	}
 	for q := range e.NRanks {
 		for i, r := range e.remotes[q] {
 			if r == e.Rank {
-				p := (*C.gin_peer)(unsafe.Add(unsafe.Pointer(e.g.p.peer), q*C.sizeof_gin_peer))
-				p.mirror_off = C.uint64_t(uint64(i) * size)
+				e.peer(q).mirror_off = C.uint64_t(uint64(i) * size)
 			}
 		}
 	}
 	return nil
+}
+
+// ownArea makes the area of an object without a communicator.
+func (e *establishing) ownArea() error {
+	bytes := C.gin_proof_area(C.int32_t(e.NRanks))
+	base := C.gin_mirror(bytes)
+	if base == nil {
+		return outOfMemory()
+	}
+	e.g.p.area.base, e.g.p.area.bytes = base, bytes
+	e.Area = uintptr(unsafe.Pointer(base))
+	return nil
+}
+
+func (e *establishing) peer(q int) *C.gin_peer {
+	return (*C.gin_peer)(unsafe.Add(unsafe.Pointer(e.g.p.peer), q*C.sizeof_gin_peer))
 }
 
 func (e *establishing) run(ctx context.Context) error {
@@ -244,7 +267,7 @@ func (e *establishing) swapMemory(ctx context.Context, slot int, name string) er
 	blobs := make([][]byte, e.NRanks+2) // by peer: connected or not; then the registrations
 	var failure error
 	if e.g.eps[slot] != nil {
-		if failure = e.g.register(false, e.Area, e.Comm.AreaBytes()); failure == nil {
+		if failure = e.g.register(false, e.Area, e.areaBytes()); failure == nil {
 			failure = e.g.register(true, uintptr(unsafe.Pointer(e.g.p.mirrors.base)), uint64(e.g.p.mirrors.bytes))
 		}
 	}
@@ -282,8 +305,15 @@ func (e *establishing) swapMemory(ctx context.Context, slot int, name string) er
 	return nil
 }
 
+func (e *establishing) areaBytes() uint64 {
+	if e.Comm.Nil() {
+		return uint64(e.g.p.area.bytes)
+	}
+	return e.Comm.AreaBytes()
+}
+
 func (e *establishing) carries(q, slot int) bool {
-	p := (*C.gin_peer)(unsafe.Add(unsafe.Pointer(e.g.p.peer), q*C.sizeof_gin_peer))
+	p := e.peer(q)
 	return p.conn != nil && int(p.endpoint) == slot
 }
 

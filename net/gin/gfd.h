@@ -8,33 +8,11 @@
 #ifndef GCCL_GIN_GFD_H
 #define GCCL_GIN_GFD_H
 
-#include <stdint.h>
+#include "../../include/gccl_device/impl/gfd.h"
 
 enum gfd_format { GFD_64 = 0, GFD_128 = 1 };
 
-/* ncclGinProxyOp_t. */
-enum {
-  GFD_PUT = 1 << 0,
-  GFD_INLINE = 1 << 1,
-  GFD_COUNTER = 1 << 2,
-  GFD_SIGNAL_INC = 1 << 3,
-  GFD_SIGNAL_ADD = 1 << 4,
-  GFD_VA_SIGNAL = 1 << 5, /* a signal by address, without a put; from 2.29.7 */
-  GFD_GET = 1 << 6,       /* from 2.30.3 */
-  GFD_FLUSH = 1 << 7
-};
-
-/* A descriptor in clear. Windows are handles that the host gave out. */
-typedef struct {
-  uint32_t op;
-  uint8_t strong;
-  uint64_t bytes;
-  uint64_t value; /* of a put with GFD_INLINE */
-  uint64_t src_window, src_off, dst_window, dst_off;
-  uint64_t signal_window, signal_off; /* GFD_VA_SIGNAL */
-  uint32_t counter, signal;
-  uint64_t signal_value;
-} gfd;
+typedef gccl_gfd gfd;
 
 enum { GFD_WORDS_MAX = 16 };
 static inline uint32_t gfd_words(int format) { return format == GFD_128 ? 16 : 8; }

@@ -117,7 +117,6 @@ func (g *Gin) Close() {
 	for r := range int(g.p.nranks) {
 		C.g_disconnect(g.p, C.int32_t(r))
 	}
-	C.gin_deregister(C.g_region(g.p, 0))
 	C.gin_unmirror(g.p)
 	for i, e := range g.eps {
 		if e != nil {

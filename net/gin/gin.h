@@ -18,7 +18,7 @@ enum {
   GIN_ENDPOINTS = 4, /* transports of one object */
   GIN_WORK = 64,     /* work requests of a peer that wait for its connection */
   GIN_WINDOWS = 64,  /* of a communicator: as in struct ncclComm */
-  GIN_CONTEXTS = 16, /* guess: NCCL offers 4 connections with a few contexts each */
+  GIN_CONTEXTS = 64, /* guess: a device communicator asks for 4 by default */
   GIN_EVENTS = 64,   /* taken from a transport at a time */
   GIN_TEXT = 256,
   GIN_ANSWERS = GIN_CONTEXTS * (NIC_FETCHES + 1) /* to atomics of a peer, and to a probe of each context */
@@ -35,6 +35,7 @@ typedef struct {
   uint32_t number; /* 0: unused */
   gin_region local;
   gccl_net_rmr *remote; /* by rank */
+  gccl_gdaki_mem keys;  /* the same for kernels with queues of their own; rkeys by rank */
 } gin_window;
 
 typedef struct {
@@ -53,6 +54,7 @@ typedef struct {
   uint32_t answer, nanswers;  /* ring [answer, answer + nanswers) */
   gccl_net_rmr area, mirror;  /* of this peer: its area, and its mirrors */
   uint64_t mirror_off;        /* of its mirror of this rank among them */
+  uint64_t here_off;          /* of this rank's mirror of it */
   gccl_net_wr work[GIN_WORK];
 } gin_peer;
 
@@ -81,7 +83,7 @@ typedef struct {
 typedef struct gin {
   gccl_port port; /* first: help gets its address */
   int32_t rank, nranks;
-  struct ncclComm *comm;          /* whose areas and mirrors the agent writes; NULL in tests of contexts */
+  struct ncclComm *comm;          /* whose areas and mirrors the agent writes; NULL for an object of contexts alone */
   gccl_net_ep *ep[GIN_ENDPOINTS]; /* by the place of the transport in the list of candidates; NULL: not used */
   gin_peer *peer;                 /* nranks */
   int32_t *dirty;                 /* peers with work that is not posted */
@@ -138,12 +140,13 @@ int gin_import(gin *, int32_t rank, const void *blob, uint32_t bytes, gccl_net_r
 int gin_window_add(gin *, uint32_t number, void *base, uint64_t bytes, gin_window **, char *why);
 void gin_window_drop(gin *, uint32_t number);
 char *gin_mirror(uint64_t bytes);  /* memory for mirrors: pages come when they are touched */
-void gin_unmirror(gin *);          /* gives it back. Preconditions: no connection */
+void gin_unmirror(gin *);          /* gives it back, and the area of an object without a communicator. Preconditions: no connection */
 void gin_dismiss(gin *, int slot); /* ends the connections and registrations of an endpoint, before it is closed */
 
-/* prove.c: a put and a signal behind it, to show that a connection carries both. Preconditions: the object has a communicator.
+/* prove.c: a put and a signal behind it, to show that a connection carries both. Preconditions: area and mirrors are registered.
  * gin_prove is 0 without room. gin_proved is 1 if a peer's have come, 0 if not yet, -1 if the signal came and the bytes did not. */
 enum { GIN_PROOF = 64 };
+uint64_t gin_proof_area(int32_t nranks); /* bytes of the area of an object without a communicator; its mirrors have GIN_PROOF each */
 int gin_prove(gin *, int32_t rank, const unsigned char pattern[GIN_PROOF]);
 int gin_proved(gin *, int32_t rank, const unsigned char pattern[GIN_PROOF]);
 
@@ -166,6 +169,20 @@ uint64_t gin_context_post(gin *, int context, int32_t peer, const gfd *, const u
 /* Whether the descriptors of a ring up to an index plus 1 have completed. Wrap-safe. */
 int gin_context_reached(gin *, int context, int32_t peer, uint32_t next);
 void gin_context_signal(gin *, gin_peer *, const gccl_msg_signal *);
+
+/* device.c: contexts as kernels see them. */
+typedef struct {
+  int nic;                                /* send queues of the software NIC; otherwise descriptors */
+  int format;                             /* of descriptors */
+  uint32_t n, nsignals, ncounters, depth; /* contexts, and of each */
+} gin_want;
+typedef struct {
+  int n, first[GIN_CONTEXTS]; /* numbers of the contexts */
+  void *contexts; /* n × gccl_proxy_context or gccl_gdaki_context; one block with all they point to, but the contexts' own memory */
+} gin_device;
+/* NULL without room. All ranks open the same in the same order. */
+gin_device *gin_device_open(gin *, const gin_want *);
+void gin_device_close(gin *, gin_device *); /* Preconditions: no kernel uses it, nor any at a peer */
 
 /* nic.c: queues of the software NIC. */
 int gin_nic_open(gin *, uint32_t nsignals, uint32_t ncounters, uint32_t depth); /* a context; -1 without room. depth: a power of two */

@@ -46,6 +46,12 @@ int gin_window_add(gin *g, uint32_t number, void *base, uint64_t bytes, gin_wind
       gin_deregister(&w->local);
       return rc;
     }
+    if (!w->keys.rkeys && !(w->keys.rkeys = calloc((size_t)g->nranks, sizeof *w->keys.rkeys))) {
+      gin_deregister(&w->local);
+      return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
+    }
+    w->keys.lkey = gccl_be32(nic_key(NIC_KEY_WINDOW, number));
+    for (int32_t r = 0; r < g->nranks; r++) w->keys.rkeys[r] = w->keys.lkey;
     w->number = number;
     *out = w;
     return 0;
@@ -69,6 +75,9 @@ void gin_unmirror(gin *g) {
   char *base = g->mirrors.base;
   gin_deregister(&g->mirrors);
   if (base) munmap(base, g->mirrors.bytes);
+  base = g->area.base;
+  gin_deregister(&g->area);
+  if (base && !g->comm) munmap(base, g->area.bytes);
 }
 
 void gin_dismiss(gin *g, int slot) {

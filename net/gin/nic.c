@@ -140,12 +140,7 @@ static uint64_t *word_of(gin *g, unsigned place, uint32_t window, uint32_t conte
   return w && off % 8 == 0 && gccl_net_within(w->local.bytes, off, 8) ? (uint64_t *)(w->local.base + off) : NULL;
 }
 
-/* Adds as the word's owner's agent. */
-static uint64_t fetch_add(uint64_t *word, uint64_t value) {
-  uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
-  gin_signal(word, GCCL_SIGNAL_ADD, value);
-  return old;
-}
+static uint64_t fetch_add(uint64_t *word, uint64_t value) { return __atomic_fetch_add(word, value, __ATOMIC_RELEASE); }
 
 /* ---- Starting entries ---- */
 

@@ -14,6 +14,9 @@ static int g_cqe(gin *g, int context, int32_t peer, uint64_t n, cqe *out, char *
   if (!gccl_cqe_is(__atomic_load_n(at + GCCL_CQE_OP_OWN, __ATOMIC_ACQUIRE), n, q->depth)) return 0;
   return cqe_read(at, out, why) ? 1 : -1;
 }
+static int g_done(const nic_qp *q, uint64_t n) {
+  return gccl_cqe_is(__atomic_load_n(&q->cq[(n & (q->depth - 1)) * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN], __ATOMIC_ACQUIRE), n, q->depth);
+}
 // The same write n times, as fast as its completions leave room; for measurements.
 static void g_ring_many(gin *g, int context, int32_t peer, gccl_wqe *e, uint32_t from, uint64_t n, uint32_t batch) {
   nic_qp *q = &g->context[context].qp[peer];
@@ -21,14 +24,14 @@ static void g_ring_many(gin *g, int context, int32_t peer, gccl_wqe *e, uint32_t
   while (posted != end) {
     for (uint32_t k = 0; k < batch && posted != end; k++, posted++) {
       while (posted - done >= q->depth)
-        if (gccl_cqe_is(__atomic_load_n(&q->cq[(done & (q->depth - 1)) * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN], __ATOMIC_ACQUIRE), done, q->depth)) done++;
+        done += g_done(q, done);
       e->w[0] = gccl_wqe_pair((uint32_t)(posted & 0xffff) << 8 | GCCL_WQE_WRITE, q->qpn << 8 | 3);
       memcpy(g_block(g, context, peer, (uint32_t)posted), e, sizeof *e);
     }
     gin_nic_ring(g, context, peer, (uint32_t)posted);
   }
   while (done != end)
-    if (gccl_cqe_is(__atomic_load_n(&q->cq[(done & (q->depth - 1)) * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN], __ATOMIC_ACQUIRE), done, q->depth)) done++;
+    done += g_done(q, done);
 }
 static void g_record(gin *g, int context, int32_t peer, uint32_t next) {
   __atomic_store_n(&g->context[context].qp[peer].dbrec[GCCL_DBREC_SEND], gccl_dbrec_value(next), __ATOMIC_RELEASE);
@@ -125,7 +128,8 @@ func completion(c *C.cqe) Completion {
 // Encode gives the bytes of completion n in a queue of so many entries.
 func (c Completion) Encode(n uint64, entries uint32) [EntryBytes]byte {
 	var b [EntryBytes]byte
-	v := C.cqe{opcode: C.uint8_t(c.Opcode), syndrome: C.uint8_t(c.Syndrome), qpn: C.uint32_t(c.QPN), index: C.uint32_t(c.Index), bytes: C.uint32_t(c.Bytes)}
+	v := C.cqe{opcode: C.uint8_t(c.Opcode), syndrome: C.uint8_t(c.Syndrome), qpn: C.uint32_t(c.QPN),
+		index: C.uint32_t(c.Index), bytes: C.uint32_t(c.Bytes)}
 	C.cqe_write((*C.uchar)(&b[0]), C.uint64_t(n), C.uint32_t(entries), &v)
 	return b
 }
@@ -162,7 +166,8 @@ func (g *Gin) OpenQueues(signals, counters, depth int) (*Queues, error) {
 	id := C.int(-1)
 	g.with(func() { id = C.gin_nic_open(g.p, C.uint32_t(signals), C.uint32_t(counters), C.uint32_t(depth)) })
 	if id < 0 {
-		return nil, xerr.New(xerr.System, "gin", "no room for a context with send queues of %d entries (a power of two, at most %d)", depth, C.NIC_DEPTH_MAX)
+		return nil, xerr.New(xerr.System, "gin", "no room for a context with send queues of %d entries (a power of two, at most %d)",
+			depth, C.NIC_DEPTH_MAX)
 	}
 	n := int(g.p.nranks)
 	return &Queues{g: g, id: int(id), posted: make([]uint64, n), seen: make([]uint64, n)}, nil
@@ -225,7 +230,8 @@ func (q *Queues) Poll(peer int) (Completion, bool, error) {
 func (q *Queues) RingMany(peer int, e Entry, n, batch int) time.Duration {
 	b := e.Encode(q.QPN(peer), 0)
 	start := time.Now()
-	C.g_ring_many(q.g.p, C.int(q.id), C.int32_t(peer), (*C.gccl_wqe)(unsafe.Pointer(&b)), C.uint32_t(q.posted[peer]), C.uint64_t(n), C.uint32_t(batch))
+	C.g_ring_many(q.g.p, C.int(q.id), C.int32_t(peer), (*C.gccl_wqe)(unsafe.Pointer(&b)),
+		C.uint32_t(q.posted[peer]), C.uint64_t(n), C.uint32_t(batch))
 	q.posted[peer] += uint64(n)
 	q.seen[peer] += uint64(n)
 	return time.Since(start)
@@ -242,6 +248,7 @@ type Orders struct {
 // Order gives the software NIC of this rank its orders.
 func (g *Gin) Order(o Orders) {
 	g.with(func() {
-		g.p.orders = C.nic_orders{delay_ns: C.uint64_t(o.Delay), drop: C.uint32_t(o.Drop), fail: C.uint8_t(o.Fail), shuffle: C.uint64_t(o.Shuffle)}
+		g.p.orders = C.nic_orders{delay_ns: C.uint64_t(o.Delay), drop: C.uint32_t(o.Drop),
+			fail: C.uint8_t(o.Fail), shuffle: C.uint64_t(o.Shuffle)}
 	})
 }

@@ -36,7 +36,9 @@ func TestEntriesAreMlx5s(t *testing.T) {
 		name, rest, _ := strings.Cut(line, ": ")
 		var e gin.Entry
 		var value, qpn, index uint32
-		if _, err := fmt.Sscanf(rest, "%x %x %x %x %x %x %x %x %x %x", &e.Opcode, &value, &qpn, &index, &e.Bytes, &e.LKey, &e.RKey, &e.LAddr, &e.RAddr, &e.Add); err != nil {
+		_, err := fmt.Sscanf(rest, "%x %x %x %x %x %x %x %x %x %x",
+			&e.Opcode, &value, &qpn, &index, &e.Bytes, &e.LKey, &e.RKey, &e.LAddr, &e.RAddr, &e.Add)
+		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		e.Value = value != 0
@@ -71,9 +73,12 @@ func TestCompletionsAreMlx5s(t *testing.T) {
 		entries uint32
 		want    map[int]byte // what is not 0
 	}{
-		{gin.Completion{Opcode: gin.Write, QPN: 0x0a0b0c, Index: 0x1234}, 0, 16, map[int]byte{56: 8, 57: 0x0a, 58: 0x0b, 59: 0x0c, 60: 0x12, 61: 0x34}},
-		{gin.Completion{Opcode: gin.Read, QPN: 1, Index: 0xffff, Bytes: 0x01020304}, 16, 16, map[int]byte{44: 1, 45: 2, 46: 3, 47: 4, 56: 0x10, 59: 1, 60: 0xff, 61: 0xff, 63: 1}},
-		{gin.Completion{Opcode: gin.FetchAdd, Syndrome: 0x13, QPN: 7, Index: 2}, 31, 16, map[int]byte{55: 0x13, 56: 0x12, 59: 7, 61: 2, 63: 0xd1}},
+		{gin.Completion{Opcode: gin.Write, QPN: 0x0a0b0c, Index: 0x1234}, 0, 16,
+			map[int]byte{56: 8, 57: 0x0a, 58: 0x0b, 59: 0x0c, 60: 0x12, 61: 0x34}},
+		{gin.Completion{Opcode: gin.Read, QPN: 1, Index: 0xffff, Bytes: 0x01020304}, 16, 16,
+			map[int]byte{44: 1, 45: 2, 46: 3, 47: 4, 56: 0x10, 59: 1, 60: 0xff, 61: 0xff, 63: 1}},
+		{gin.Completion{Opcode: gin.FetchAdd, Syndrome: 0x13, QPN: 7, Index: 2}, 31, 16,
+			map[int]byte{55: 0x13, 56: 0x12, 59: 7, 61: 2, 63: 0xd1}},
 	} {
 		got := c.c.Encode(c.n, c.entries)
 		for i, b := range got {
@@ -148,8 +153,8 @@ func FuzzEntry(f *testing.F) {
 		if why != "" {
 			return
 		}
-		if e.Value && e.Bytes > 8 || b[11]&^0xa8 != 0 || b[11]&0x20 != 0 { // more than the builders make: longer values, solicited, the small fence
-			return
+		if e.Value && e.Bytes > 8 || b[11]&^0xa8 != 0 || b[11]&0x20 != 0 {
+			return // more than the builders make: longer values, solicited, the small fence
 		}
 		again := e.Encode(qpn, index)
 		used := 16 * int(b[7]&0x3f)
@@ -272,7 +277,8 @@ func write(off, to uint64, n uint32) gin.Entry {
 }
 
 func (r *nicRig) signal(rank, signal int, add uint64) gin.Entry {
-	return gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: r.q[rank].SinkKey(), RKey: r.q[rank].SignalsKey(), RAddr: uint64(8 * signal), Add: add}
+	q := r.q[rank]
+	return gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: q.SinkKey(), RKey: q.SignalsKey(), RAddr: uint64(8 * signal), Add: add}
 }
 
 // Every kind of entry, from every rank to every rank, over every transport, with exact bytes.
@@ -305,13 +311,16 @@ func (r *nicRig) kinds(t *testing.T) {
 				t.Fatalf("signal of rank %d at %d is %d, want 3", k, p, got)
 			}
 			got := r.win[p].Bytes()[at : at+part]
-			if !bytes.Equal(got[:9999], r.win[k].Bytes()[5:5+9999]) || !bytes.Equal(got[9999:10010], []byte{0, 0, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 0}) {
+			tail := []byte{0, 0, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0, 0}
+			if !bytes.Equal(got[:9999], r.win[k].Bytes()[5:5+9999]) || !bytes.Equal(got[9999:10010], tail) {
 				t.Fatalf("the bytes of rank %d at rank %d differ", k, p)
 			}
 			// A read sees the writes before it; old values of atomics come back.
-			c := r.post(t, k, p, write(100, at+12000, 500), gin.Entry{Opcode: gin.Read, Bytes: 500, LKey: gin.WindowKey(window), RKey: gin.WindowKey(window), LAddr: 120000, RAddr: at + 12000},
-				gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: gin.WindowKey(window), RKey: gin.WindowKey(window), LAddr: 121000, RAddr: at + 16000, Add: 41},
-				gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: gin.WindowKey(window), RKey: gin.WindowKey(window), LAddr: 121008, RAddr: at + 16000, Add: 1, Fence: true})
+			key := gin.WindowKey(window)
+			c := r.post(t, k, p, write(100, at+12000, 500),
+				gin.Entry{Opcode: gin.Read, Bytes: 500, LKey: key, RKey: key, LAddr: 120000, RAddr: at + 12000},
+				gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: key, RKey: key, LAddr: 121000, RAddr: at + 16000, Add: 41},
+				gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: key, RKey: key, LAddr: 121008, RAddr: at + 16000, Add: 1, Fence: true})
 			r.good(t, c)
 			if c[1].Bytes != 500 || c[2].Bytes != 8 {
 				t.Fatalf("%+v", c)
@@ -320,7 +329,8 @@ func (r *nicRig) kinds(t *testing.T) {
 			if !bytes.Equal(mine[120000:120500], mine[100:600]) {
 				t.Fatal("a read brought other bytes than the write before it left")
 			}
-			if a, b, w := binary.LittleEndian.Uint64(mine[121000:]), binary.LittleEndian.Uint64(mine[121008:]), binary.LittleEndian.Uint64(r.win[p].Bytes()[at+16000:]); a != 0 || b != 41 || w != 42 {
+			le := binary.LittleEndian
+			if a, b, w := le.Uint64(mine[121000:]), le.Uint64(mine[121008:]), le.Uint64(r.win[p].Bytes()[at+16000:]); a != 0 || b != 41 || w != 42 {
 				t.Fatalf("atomics brought %d and %d and left %d", a, b, w)
 			}
 		}
@@ -364,8 +374,8 @@ func TestNICSignalsAfterData(t *testing.T) {
 	}
 }
 
-// A mistake completes with the syndrome of a device, is named with rank, context, entry and cause, and what is behind it is flushed. Another
-// queue goes on.
+// A mistake completes with the syndrome of a device, is named with rank, context, entry and cause, and what is behind it is
+// flushed. Another queue goes on.
 func TestNICMistakes(t *testing.T) {
 	wk := gin.WindowKey(window)
 	for _, c := range []struct {
@@ -380,7 +390,8 @@ func TestNICMistakes(t *testing.T) {
 		{"remote key", gin.Entry{Opcode: gin.Write, Bytes: 8, LKey: wk, RKey: 0x9951}, gin.Orders{}, 0x13, "no memory of rank 1 has key 0x9951"},
 		{"remote range", write(0, winBytes-7, 8), gin.Orders{}, 0x13, "8 bytes at 0x1fff9"},
 		{"write to signals", gin.Entry{Opcode: gin.Write, Bytes: 8, LKey: wk, RKey: 0x52}, gin.Orders{}, 0x13, "does not allow"},
-		{"no such signal", gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: wk, RKey: 0x52, RAddr: 8 * nsignals}, gin.Orders{}, 0x13, "does not allow"},
+		{"no such signal", gin.Entry{Opcode: gin.FetchAdd, Bytes: 8, LKey: wk, RKey: 0x52, RAddr: 8 * nsignals}, gin.Orders{}, 0x13,
+			"does not allow"},
 		{"sink as a source", gin.Entry{Opcode: gin.Write, Bytes: 8, LKey: 0x53, RKey: wk}, gin.Orders{}, 4, "the sink"},
 		{"lost for good", write(0, 0, 8), gin.Orders{Drop: 8}, 0x15, "did not answer"},
 		{"failed on command", write(0, 0, 8), gin.Orders{Fail: 0x14}, 0x14, "on command"},
@@ -395,7 +406,8 @@ func TestNICMistakes(t *testing.T) {
 				t.Errorf("%+v, then %+v", bad, flushed)
 			}
 			err := r.gins[0].Err()
-			if err == nil || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), "rank 0: entry 4294967293 to rank 1 in context 0") {
+			const where = "rank 0: entry 4294967293 to rank 1 in context 0"
+			if err == nil || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), where) {
 				t.Errorf("error %v, want %q", err, c.text)
 			}
 			r.good(t, r.post(t, 0, 0, write(0, 64, 8)))

@@ -98,9 +98,7 @@ static void signal_word(gin *g, gin_peer *p, const gccl_msg_signal *m) {
   }
   switch (m->head.place) {
   case GCCL_AT_SIGNAL: gin_context_signal(g, p, m); return;
-  case GCCL_AT_AREA: /* sync words stand before the eager slots */
-    if (c) base = c->self.area, bytes = c->geo.eager;
-    break;
+  case GCCL_AT_AREA: /* sync words stand before the eager slots */ base = g->area.base, bytes = c ? c->geo.eager : g->area.bytes; break;
   case GCCL_AT_MIRROR:
     if (c) base = c->peers[p->rank].area, bytes = c->geo.eager;
     break;
@@ -116,7 +114,7 @@ static void signal_word(gin *g, gin_peer *p, const gccl_msg_signal *m) {
     return;
   }
   gin_signal((uint64_t *)(base + m->off), m->head.op, m->value);
-  if (m->head.place == GCCL_AT_AREA && m->off == c->geo.signals + (uint64_t)p->rank * GCCL_LINE + 8) p->left = 1;
+  if (c && m->head.place == GCCL_AT_AREA && m->off == c->geo.signals + (uint64_t)p->rank * GCCL_LINE + 8) p->left = 1;
 }
 
 /* The mirror gets what the sender has in its own area: the call, the record, and that all operations before have ended there. */

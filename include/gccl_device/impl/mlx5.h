@@ -154,12 +154,11 @@ typedef struct {
   uint32_t depth, qpn;         /* depth: a power of two, at most 32768, because indices have 16 bits */
   uint32_t *counter;           /* by slot: the counter that a completion raises, plus 1; 0 none */
   uint32_t error;              /* first syndrome; 0 none. Any poller */
-  uint32_t lock;               /* of the doorbell */
+  uint32_t lock, polling;      /* of the doorbell; of completions */
   uint64_t claimed;            /* entries given out */
   uint64_t ready;              /* entries complete in the queue, all of them below */
   uint64_t rung;               /* entries that the device has been told of */
   uint64_t done;               /* entries whose completion has been seen */
-  uint64_t last_read;          /* reads among entries below */
 } gccl_gdaki_qp;
 
 /* A window's keys: NCCL's ncclGinGdakiMemHandle (2.28.9 to 2.30.7). All big-endian; addresses are offsets in the window. */
