@@ -24,8 +24,8 @@ CFLAGS_FRONT := -std=gnu11 -O3 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werro
 FRONT_SRC := $(wildcard capi/front/*.c device/host/exec/*.c device/host/reduce/*.c device/cuda/*.c)
 FRONT_OBJ := $(FRONT_SRC:%.c=$(OBJ)/%.o)
 FATBIN_OBJ := $(patsubst %,$(OBJ)/device/cuda/fatbin.o,$(wildcard $(BUILD)/cuda/kernels.fatbin)) # once make cuda has run
-C_HEADERS := $(wildcard include/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h device/cuda/*.h device/cuda/kernels/*.h net/*/*.h)
-GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard topo/discover/nvml/*.[ch]) go.mod go.sum
+C_HEADERS := $(wildcard include/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h device/cuda/*.h device/cuda/kernels/*.h net/*/*.h plugin/*.h plugin/*/*.h)
+GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard topo/discover/nvml/*.[ch] plugin/*.c plugin/*/*.c) go.mod go.sum
 
 # Go's build cache does not see C headers outside a package's own folder: their hash in a flag makes it look again.
 # go-nvml calls functions that its header calls deprecated; nobody here can change that.

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"github.com/gccl/gccl/net/shm"
 	"github.com/gccl/gccl/net/socket"
 	"github.com/gccl/gccl/net/transport"
+	"github.com/gccl/gccl/plugin"
+	netplugin "github.com/gccl/gccl/plugin/net"
 )
 
 // Of the network.
@@ -94,18 +97,15 @@ func (c *Comm) candidates() ([]gin.Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []gin.Candidate{
+	builtin := []gin.Candidate{
 		{Transport: loop.Transport{}, Between: func(a, b int) bool { return c.hellos[a].Nonce == c.hellos[b].Nonce }},
 		{Transport: shm.Transport{}, Between: func(a, b int) bool { return c.allowed(a, b) && c.hellos[a].Machine == c.hellos[b].Machine }},
 		{Transport: verbs}, // without a library or a device it says so, and TCP is next
 		{Transport: tcp},
 	}
 	want := c.set.Str(param.NCCLNet)
-	if want == "" {
-		return all, nil
-	}
 	var names []string
-	for _, k := range all {
+	for _, k := range builtin {
 		if strings.EqualFold(k.Transport.Name(), want) {
 			if want = k.Transport.Name(); want != "loop" { // which leads to no other process, whoever asks for it
 				k.Between = nil
@@ -114,8 +114,18 @@ func (c *Comm) candidates() ([]gin.Candidate, error) {
 		}
 		names = append(names, k.Transport.Name())
 	}
-	return nil, xerr.New(xerr.InvalidUsage, "communicator init", "%s names no network that there is", c.set.Describe(param.NCCLNet)).
-		WithHint("unset NCCL_NET, or name one of %s", strings.Join(names, ", "))
+	plugin.LogTo(c.e.Log())
+	plugins, err := netplugin.FromSettings(c.set, want, c.log)
+	switch {
+	case err != nil:
+		return nil, err
+	case want == "": // before the network of the library; in the list on all ranks, whatever plugins each has
+		return slices.Insert(builtin, 2, gin.Candidate{Transport: plugins}), nil
+	case plugins.Empty():
+		return nil, xerr.New(xerr.InvalidUsage, "communicator init", "%s names no network that there is", c.set.Describe(param.NCCLNet)).
+			WithHint("unset NCCL_NET, or name one of %s, or a plugin that NCCL_NET_PLUGIN loads", strings.Join(names, ", "))
+	}
+	return []gin.Candidate{{Transport: plugins}}, nil
 }
 
 // ownMachine tells machines, and network namespaces of one, apart. It only saves tries that cannot succeed and decides no more:

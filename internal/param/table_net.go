@@ -3,9 +3,11 @@ package param
 // The network and its plugins.
 var netDefs = []Def{
 	{ID: NCCLNet, Name: "NCCL_NET", Type: TypeString, Default: "", Subsys: "net", Agree: true,
-		Text: "Name of the network to use between ranks that do not share memory, as IB or Socket; case does not matter. Unset: the best that works."},
-	{ID: NCCLNetPlugin, Name: "NCCL_NET_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Network plugin to load; none for no plugin."},
+		Text: "Name of the network to use between ranks that do not share memory, as IB or Socket, or what a plugin calls itself; " +
+			"case does not matter. Unset: the best that works."},
+	{ID: NCCLNetPlugin, Name: "NCCL_NET_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
+		Text: "Network plugins to load, a comma list in order of preference: foo is the file foo, or libnccl-net-foo.so. " +
+			"Unset: libnccl-net.so if there is one; none: no plugin."},
 	{ID: NCCLTunerPlugin, Name: "NCCL_TUNER_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
 		Text: "Tuner plugin to load; none for no plugin."},
 	{ID: NCCLProfilerPlugin, Name: "NCCL_PROFILER_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,

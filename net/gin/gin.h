@@ -15,7 +15,7 @@
 #include "nic.h"
 
 enum {
-  GIN_ENDPOINTS = 4, /* transports of one object */
+  GIN_ENDPOINTS = 6, /* transports of one object */
   GIN_WORK = 64,     /* work requests of a peer that wait for its connection */
   GIN_WINDOWS = 64,  /* of a communicator: as in struct ncclComm */
   GIN_CONTEXTS = 64, /* guess: a device communicator asks for 4 by default */
