@@ -23,6 +23,8 @@ void gccl_bridge_fill(gccl_core_api *core) {
   core->log = (void (*)(int32_t, int32_t, const char *))gcclgo_log;
 }
 
+void gccl_bridge_leave(void) { gcclgo_leave(); }
+
 void gccl_bridge_done(const gccl_front_api *f, gccl_job *jobs, int32_t n, void *cookie) { f->done(jobs, n, cookie); }
 
 int32_t gccl_bridge_quiesce(const gccl_front_api *f, struct ncclComm *c, uint64_t timeout_ns) { return f->quiesce(c, timeout_ns); }

@@ -6,6 +6,7 @@
 #include "core.h"
 
 void gccl_bridge_fill(gccl_core_api *core);
+void gccl_bridge_leave(void); /* for the end of the process */
 void gccl_bridge_done(const gccl_front_api *f, gccl_job *jobs, int32_t n, void *cookie);
 int32_t gccl_bridge_quiesce(const gccl_front_api *f, struct ncclComm *c, uint64_t timeout_ns);
 void gccl_bridge_retire(const gccl_front_api *f, struct ncclComm *c);

@@ -92,6 +92,7 @@ typedef struct {
   const char *path;            /* of libgccl.so */
   const gccl_device_api *cuda; /* NULL: this build has no CUDA device */
   const char *simd;            /* kernel sets that this CPU runs, best first, with commas */
+  const gccl_trace_api *trace; /* NULL: this front cannot be traced or profiled */
 } gccl_front_api;
 
 /* What the core offers to the front. Every function returns an ncclResult_t and writes a text of at most GCCL_TEXT

@@ -34,15 +34,26 @@ func gcclgo_open(front *C.gccl_front_api, out *C.gccl_core_api) C.int32_t {
 		defer core.mu.Unlock()
 		core.front = front
 		if core.engine == nil {
+			trace := control.TraceAt(unsafe.Pointer(front.trace))
 			core.engine = comm.NewEngine(comm.Options{
 				Build: buildID(),
 				Log:   logger(),
-				Front: comm.Front{Quiesce: quiesce, Retire: retire, CUDA: cuda(front), SIMD: strings.Split(C.GoString(front.simd), ",")},
+				Front: comm.Front{Quiesce: quiesce, Retire: retire, CUDA: cuda(front), Trace: trace, AtExit: sync.OnceFunc(func() { trace.AtExit(unsafe.Pointer(C.gccl_bridge_leave)) }), SIMD: strings.Split(C.GoString(front.simd), ",")},
 			})
 			logger().Version(fmt.Sprintf("GCCL %s (NCCL ABI %s) %s built %s", comm.Version, comm.ABIVersion(), C.GoString(front.path), revision()))
 		}
 		out.abi, out.size = C.GCCL_CORE_ABI, C.sizeof_gccl_core_api
 		C.gccl_bridge_fill(out)
+		return nil
+	})
+}
+
+// gcclgo_leave is called when the process ends in order.
+//
+//export gcclgo_leave
+func gcclgo_leave() {
+	guard(nil, func() error {
+		engine().AtExit()
 		return nil
 	})
 }

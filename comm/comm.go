@@ -41,6 +41,10 @@ type Comm struct {
 	offer bool
 	met   bool // the device has met its peers, and must leave them
 
+	clock  clock
+	probe  control.Probe // none: nobody looks
+	traced uint32        // number in the trace; 0: not in it
+
 	ctx    context.Context // ends with abort or destroy
 	cancel context.CancelCauseFunc
 

@@ -72,6 +72,9 @@ func (c *Comm) build(s spec) error {
 		err = c.learnMachine(ctx)
 	}
 	if err == nil {
+		err = c.attachProbe(ctx)
+	}
+	if err == nil {
 		err = context.Cause(c.ctx)
 	}
 	if err != nil {
@@ -101,6 +104,7 @@ func (c *Comm) failed(err error) error {
 		c.group = nil
 	}
 	c.disconnect()
+	c.detachProbe(true)
 	c.unmapPeers()
 	c.freeArea()
 	c.ctl.Release()
@@ -130,7 +134,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Trace: c.wantsTrace(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
 	if d := c.device(); d != nil && err == nil {
 		h.Device = d.Hello(c.ctl)
 	}

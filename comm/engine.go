@@ -45,6 +45,10 @@ type Front struct {
 	Retire func(c control.Comm, idle bool)
 	// CUDA is the device of CUDA communicators; nil where the build has none.
 	CUDA *Device
+	// Trace is what the front offers for tracing.
+	Trace control.Trace
+	// AtExit makes the engine's AtExit run when the process ends in order.
+	AtExit func()
 	// SIMD names the sets of reduction kernels that this CPU runs; none: only "c".
 	SIMD []string
 }
@@ -82,6 +86,7 @@ type Engine struct {
 	watch watchdog
 	ends  obituaries
 	spare spares
+	trace traceWriter
 
 	local     discover.Local // this process's view of the machine
 	measured  measurements
@@ -106,6 +111,9 @@ func NewEngine(o Options) *Engine {
 	}
 	if o.Front.Retire == nil {
 		o.Front.Retire = func(control.Comm, bool) {}
+	}
+	if o.Front.AtExit == nil {
+		o.Front.AtExit = func() {}
 	}
 	if len(o.Front.SIMD) == 0 {
 		o.Front.SIMD = []string{"c"}

@@ -25,6 +25,7 @@ type hello struct {
 	CPUs       string // where the process may run: ownCPUs
 	Machine    string // boot and network namespace: ownMachine
 	Topology   bool   // the rank has a use for the topology
+	Trace      bool   // the rank writes a trace
 	// Trouble is what keeps this rank from taking part; all ranks fail with it.
 	Trouble     string
 	TroubleCode xerr.Code
@@ -33,7 +34,7 @@ type hello struct {
 
 type pair struct{ Name, Value string }
 
-const helloFormat = 2
+const helloFormat = 3
 
 // Limits of what a peer may say (guesses, far above real values).
 const (
@@ -54,7 +55,7 @@ func (h *hello) encode() []byte {
 	b = appendText(b, h.CPUs)
 	b = appendText(b, h.Machine)
 	b = appendText(b, string(h.Device))
-	b = append(b, flag(h.Topology))
+	b = append(b, flag(h.Topology), flag(h.Trace))
 	b = appendText(b, h.Trouble)
 	b = append(b, byte(h.TroubleCode))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h.Agree)))
@@ -143,6 +144,7 @@ func decodeHello(b []byte) (*hello, error) {
 		h.Device = []byte(d)
 	}
 	h.Topology = r.u8() != 0
+	h.Trace = r.u8() != 0
 	h.Trouble, h.TroubleCode = r.text(), xerr.Code(r.u8())
 	n := r.u32()
 	if n > maxHelloPairs {

@@ -159,6 +159,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 				}
 			}
 			c.disconnect()
+			c.detachProbe(true)
 			c.unmapPeers()
 			c.leaveArea()
 		} else {
@@ -168,6 +169,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 	} else {
 		c.log.Warn(xlog.Destroy, "%s: operations did not end after an abort: %d bytes of shared memory stay allocated", c.who(c.rank), c.area.Size)
 	}
+	c.detachProbe(false)
 	bye.Wait()
 	c.e.front.Retire(c.ctl, idle)
 }

@@ -1,6 +1,7 @@
 /* Collectives, messages and one-sided operations: check the arguments, find the plan, submit. */
 #include <string.h>
 
+#include "../../device/host/exec/probe.h"
 #include "../../device/host/exec/small.h"
 #include "front.h"
 
@@ -58,7 +59,9 @@ static ncclResult_t find_plan(gccl_op *op, const char *call) {
   }
   char text[GCCL_TEXT] = "";
   atomic_fetch_add(&c->count.misses, 1);
+  if (gccl_probed(c)) gccl_probe_plan(op);
   int32_t rc = gccl_core.plan(c, op->coll, cls, (uint32_t)op->root, text);
+  if (gccl_probed(c)) gccl_probe_planned(op, rc);
   if (rc != ncclSuccess) return gccl_fail((ncclResult_t)rc, "%s: rank %d: %s", call, c->rank, text);
   op->plan = gccl_table_find(c, key);
   return op->plan ? ncclSuccess : gccl_fail(ncclInternalError, "%s: rank %d: the plan is not in the launch table", call, c->rank);
@@ -69,6 +72,31 @@ static ncclResult_t alone(gccl_op *op, cudaStream_t stream, const char *call) {
   op->kind = GCCL_DO_COPY;
   if (op->red != GCCL_RED_USER && op->send == op->recv) return op->comm->cuda ? gccl_device_check(op, call) : ncclSuccess;
   return gccl_submit(op, stream, call);
+}
+
+/* What a checked call does. */
+static ncclResult_t go(gccl_op *op, cudaStream_t stream, const char *call) {
+  struct ncclComm *c = op->comm;
+  if (op->kind == GCCL_DO_COLL) {
+    if (c->nranks == 1) return alone(op, stream, call);
+    ncclResult_t rc = c->cuda ? ncclSuccess : find_plan(op, call); /* a GPU's leader needs no plan */
+    if (rc != ncclSuccess) return rc;
+  }
+  return gccl_submit(op, stream, call);
+}
+
+static ncclResult_t go_watched(gccl_op *op, cudaStream_t stream, const char *call) {
+  gccl_probe_call_state s;
+  int depth = gccl_thread_self ? gccl_thread_self->depth : 0;
+  gccl_probe_call(&s, op, call, stream, depth);
+  ncclResult_t rc = go(op, stream, call);
+  gccl_probe_forget(op); /* unless somebody has it */
+  gccl_probe_called(&s, rc, depth);
+  return rc;
+}
+
+static inline ncclResult_t issue(gccl_op *op, cudaStream_t stream, const char *call) {
+  return gccl_probed(op->comm) ? go_watched(op, stream, call) : go(op, stream, call);
 }
 
 typedef struct {
@@ -92,7 +120,7 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   const gccl_lowered *plan = atomic_load_explicit(&c->small, memory_order_acquire);
   uint32_t esize = (uint32_t)gccl_dtype_size((int)type);
   uint64_t bytes = count * esize;
-  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check ||
+  if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check || c->probe ||
       (gccl_thread_self && gccl_thread_self->depth))
     return ncclInProgress;
   gccl_op op;
@@ -110,6 +138,9 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   op.scale.u64 = 0;
   op.plan = plan;
   op.esize = esize;
+  op.call = 0;
+  op.seen = NULL;
+  op.traced = op.stepped = op.cut = 0;
   op.entered_ns = sample_start(c);
   int r = gccl_small_all_reduce(&op, gccl_order_take(c));
   counted(c, bytes);
@@ -145,9 +176,7 @@ ncclResult_t gccl_collective(unsigned coll, const void *send, void *recv, size_t
   if (c->check && reads && writes && (rc = gccl_check_overlap(&op, call)) != ncclSuccess) return rc;
   op.entered_ns = sample_start(c);
   counted(c, count * gccl_dtype_size((int)type));
-  if (c->nranks == 1) return alone(&op, stream, call);
-  if (!c->cuda && (rc = find_plan(&op, call)) != ncclSuccess) return rc; /* a GPU's leader needs no plan */
-  return gccl_submit(&op, stream, call);
+  return issue(&op, stream, call);
 }
 
 ncclResult_t gccl_message(int kind, const void *send, void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
@@ -169,7 +198,7 @@ ncclResult_t gccl_message(int kind, const void *send, void *recv, size_t count, 
   op.count = count;
   op.entered_ns = sample_start(c);
   counted(c, count * gccl_dtype_size((int)type));
-  return gccl_submit(&op, stream, call);
+  return issue(&op, stream, call);
 }
 
 /* --- one-sided --- */
@@ -225,7 +254,7 @@ ncclResult_t gccl_onesided(const void *local, size_t count, ncclDataType_t type,
   }
   op.entered_ns = sample_start(c);
   counted(c, op.count * gccl_dtype_size(op.dtype));
-  return gccl_submit(&op, stream, call);
+  return issue(&op, stream, call);
 }
 
 ncclResult_t gccl_wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t c, cudaStream_t stream) {
@@ -246,7 +275,7 @@ ncclResult_t gccl_wait_signal(int n, const ncclWaitSignalDesc_t *d, ncclComm_t c
     op.kind = GCCL_DO_WAIT_SIGNAL;
     op.root = d[i].peer;
     op.count = (uint64_t)d[i].opCnt;
-    rc = gccl_submit(&op, stream, call);
+    rc = issue(&op, stream, call);
     if (rc != ncclSuccess && rc != ncclInProgress) return rc;
   }
   return rc;

@@ -72,6 +72,7 @@ static gccl_front_api front = {
     .retire = gccl_handle_retire,
     .interrupted = interrupted,
     .cuda = &gccl_cuda_device_api,
+    .trace = &gccl_front_trace,
 };
 
 ncclResult_t gccl_core_open(const char *call) {

@@ -5,6 +5,7 @@
 #include "../../device/cuda/cuda.h"
 #include "../../device/cuda/image.h"
 #include "../../device/cuda/memory.h"
+#include "../../device/host/exec/probe.h"
 #include "front.h"
 
 static int fetch(struct ncclComm *c, int rank, uint64_t id, uint64_t *size, char *text);
@@ -120,8 +121,11 @@ ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char
   struct ncclComm *c = op->comm;
   CUstream s = (CUstream)stream;
   if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank) return gccl_lonely_message(c, call);
+  if (gccl_probed(c)) gccl_probe_issue(op);
   gccl_cuda_batch b = {.comm = c, .ops = op, .streams = &s, .nops = 1, .ticket = gccl_order_take(c)};
-  return result(&b, 1, gccl_cuda_drive(&b, 1), call);
+  int r = gccl_cuda_drive(&b, 1);
+  if (gccl_probed(c)) gccl_probe_end(op, r);
+  return result(&b, 1, r, call);
 }
 
 ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call) {
@@ -141,13 +145,18 @@ ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n
       b[nb++] = (gccl_cuda_batch){.comm = ops[i].comm, .ops = sorted + placed, .streams = at + placed};
       for (int j = i; j < n; j++)
         if (ops[j].comm == ops[i].comm) {
+          if (gccl_probed(ops[j].comm)) gccl_probe_issue(&ops[j]);
           sorted[placed] = ops[j];
+          ops[j].seen = NULL; /* it is the launch's */
           at[placed++] = (CUstream)streams[j];
           b[k].nops++;
         }
     }
     for (int k = 0; k < nb; k++) b[k].ticket = gccl_order_take(b[k].comm);
-    rc = result(b, nb, gccl_cuda_drive(b, nb), call);
+    int r = gccl_cuda_drive(b, nb);
+    for (int i = 0; i < placed; i++)
+      if (gccl_probed(sorted[i].comm)) gccl_probe_end(&sorted[i], r);
+    rc = result(b, nb, r, call);
   }
   free(b);
   free(sorted);

@@ -99,6 +99,9 @@ int32_t gccl_quiesce(struct ncclComm *comm, uint64_t timeout_ns);
 /* --- config.c --- */
 ncclResult_t gccl_config_read(gccl_config *out, const ncclConfig_t *in, const char *call);
 
+/* --- trace.c --- */
+extern const gccl_trace_api gccl_front_trace;
+
 /* --- stream.c: host streams --- */
 typedef struct gccl_stream gccl_stream;
 typedef struct gccl_task gccl_task; /* a launch: batches and their operations in one block */

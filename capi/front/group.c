@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../device/host/exec/probe.h"
 #include "front.h"
 
 static ncclResult_t grow(void **p, int *cap, int n, size_t size) {
@@ -30,6 +31,7 @@ ncclResult_t gccl_submit(gccl_op *op, cudaStream_t stream, const char *call) {
   if (grow((void **)&g->stream, &cap, g->nops, sizeof *g->stream) || grow((void **)&g->op, &g->capops, g->nops, sizeof *g->op))
     return gccl_fail(ncclSystemError, "%s: out of memory for a group of %d operations", call, g->nops);
   g->op[g->nops] = *op;
+  op->seen = NULL; /* it is the group's */
   g->stream[g->nops++] = (cudaStream_t)s;
   return op->comm->blocking ? ncclSuccess : ncclInProgress;
 }
@@ -61,6 +63,7 @@ ncclResult_t gccl_submit_job(gccl_job *job, const char *call) {
 }
 
 void gccl_group_forget(gccl_group *g) {
+  for (int i = 0; i < g->nops; i++) gccl_probe_forget(&g->op[i]);
   for (int i = 0; i < g->njobs; i++) {
     if (gccl_job_makes_comm(&g->job[i]) && g->job[i].comm) gccl_handle_retire(g->job[i].comm);
     gccl_job_free(&g->job[i]);
@@ -100,13 +103,13 @@ static ncclResult_t end(gccl_thread *t, const char *call) {
     g->njobs = 0;
     rc = gccl_jobs_run(jobs, n, call);
     if (rc != ncclSuccess && rc != ncclInProgress) {
-      g->nops = 0;
+      gccl_group_forget(g);
       return rc;
     }
   }
   if (g->nops) {
     ncclResult_t ops = gccl_launch_group(g, call);
-    g->nops = 0;
+    gccl_group_forget(g);
     if (ops != ncclSuccess) rc = ops;
   }
   return rc;
@@ -118,7 +121,10 @@ GCCL_API(ncclResult_t, ncclGroupEnd, void) {
   if (!t || t->depth == 0)
     return gccl_fail(ncclInvalidUsage, "ncclGroupEnd: this thread has no open group: call ncclGroupStart in the same thread first");
   if (--t->depth > 0) return ncclSuccess;
-  return end(t, "ncclGroupEnd");
+  gccl_probe_grouping();
+  ncclResult_t rc = end(t, "ncclGroupEnd");
+  gccl_probe_grouped(rc);
+  return rc;
 }
 
 GCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *info) {
@@ -143,6 +149,7 @@ GCCL_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t *info) {
     total += us;
   }
   drop(&t->group);
+  gccl_probe_grouped(rc);
   if (rc == ncclSuccess) info->estimatedTime = total;
   return rc;
 }

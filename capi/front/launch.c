@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../device/host/exec/probe.h"
 #include "front.h"
 
 /* Tickets and places in streams are taken together: two threads that issue to the same streams agree on one order, and no launch
@@ -132,6 +133,7 @@ ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call)
   ncclResult_t rc = effective(c, stream, &s, call);
   if (rc != ncclSuccess) return rc;
   if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank) return gccl_lonely_message(c, call);
+  if (gccl_probed(c)) gccl_probe_issue(op);
   if (!s) {
     int r = gccl_drive_one(op, gccl_order_take(c));
     return r ? gccl_operation_failed(c, r, call) : ncclSuccess;
@@ -139,6 +141,7 @@ ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call)
   gccl_task *t = task_new(1, 1);
   if (!t) return gccl_fail(ncclSystemError, "%s: out of memory", call);
   t->ops[0] = *op;
+  op->seen = NULL; /* it is the task's */
   pthread_mutex_lock(&issue);
   t->batches[0] = (gccl_batch){.comm = c, .ops = t->ops, .nops = 1, .ticket = gccl_order_take(c)};
   gccl_stream_push(s, t);
@@ -281,7 +284,11 @@ static ncclResult_t fill(sorted *s, const gccl_group *g, const char *call) {
         .comm = s->member[m].comm, .ops = s->member[m].next, .nops = s->member[m].nops, .ticket = gccl_order_take(s->member[m].comm)};
     l->nops += s->member[m].nops;
   }
-  for (int i = 0; i < g->nops; i++) *s->member[s->of[i]].next++ = g->op[i];
+  for (int i = 0; i < g->nops; i++) {
+    if (gccl_probed(g->op[i].comm)) gccl_probe_issue(&g->op[i]);
+    *s->member[s->of[i]].next++ = g->op[i];
+    g->op[i].seen = NULL; /* it is the launch's */
+  }
   return ncclSuccess;
 }
 

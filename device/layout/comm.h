@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "port.h"
+#include "probe.h"
 #include "shared.h"
 
 /* NCCL's guard word: programs and tools never look at it, but it makes a stray pointer evident in a debugger. */
@@ -120,6 +121,7 @@ struct ncclComm {
   uint32_t spin_ns, yield_ns;  /* wait policy: spin, then yield, then sleep */
   uint64_t late_ns;            /* a wait is reported after this, 6 and 30 times this; 0 never */
   const void *simd;            /* gccl_reduce_isa of the front; set by the front, not by the core */
+  gccl_probe *probe;           /* NULL: nobody looks at what this communicator does */
 
   /* Launch table; entries are added by the core at any time, never changed or removed. NULL before the first. */
   uint64_t limit[GCCL_NUM_COLLS][GCCL_CLASSES];

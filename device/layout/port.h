@@ -97,7 +97,8 @@ typedef struct {
   int32_t peer;
   const void *src; /* in this rank's area, in a mirror, or in a registered window */
   uint64_t bytes, off;
-  uint32_t window, pad;
+  uint32_t window;
+  uint32_t put; /* number in the trace; 0: not traced */
   uint64_t unused[3];
   unsigned char message[64];
 } gccl_cmd;

@@ -26,6 +26,8 @@ const (
 	GCCLGinSpin
 	GCCLGinNap
 	GCCLGinCPU
+	GCCLTrace
+	GCCLTraceLimit
 
 	// Logs and files.
 	NCCLDebug

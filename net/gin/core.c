@@ -219,6 +219,18 @@ static void received(gin *g, gin_peer *p, const unsigned char *data, uint32_t by
   gin_agent(g, p, data, bytes);
 }
 
+/* A work request has completed. */
+static void done(gin *g, gin_peer *p, uint64_t cookie) {
+  unsigned kind = (unsigned)(cookie >> 56);
+  if (kind == GIN_COOKIE_CONTEXT || kind == GIN_COOKIE_NIC) {
+    (kind == GIN_COOKIE_NIC ? gin_nic_done : gin_context_done)(g, p, cookie);
+    return;
+  }
+  if ((uint32_t)cookie && g->comm->probe) g->comm->probe->net_done(g->comm->probe, (uint32_t)cookie, p->rank);
+  if (kind == GIN_COOKIE_TRACKED)
+    __atomic_store_n(&g->port.done[p->rank], g->port.done[p->rank] + 1, __ATOMIC_RELEASE); /* acquired by the executor */
+}
+
 static int poll_endpoint(gin *g, gccl_net_ep *ep) {
   int n = ep->ops->poll(ep, g->event, GIN_EVENTS);
   int told = 0;
@@ -232,12 +244,7 @@ static int poll_endpoint(gin *g, gccl_net_ep *ep) {
       told = 1;
       break;
     case GCCL_NET_EV_DONE:
-      if (e->cookie >> 56 == GIN_COOKIE_TRACKED)
-        __atomic_store_n(&g->port.done[p->rank], g->port.done[p->rank] + 1, __ATOMIC_RELEASE); /* acquired by the executor */
-      else if (e->cookie >> 56 == GIN_COOKIE_NIC)
-        gin_nic_done(g, p, e->cookie);
-      else
-        gin_context_done(g, p, e->cookie);
+      done(g, p, e->cookie);
       told = 1;
       break;
     default: gin_peer_failed(g, p, e->conn->fault.text);

@@ -201,8 +201,8 @@ void gin_nic_ring(gin *, int context, int32_t peer, uint32_t next);
 int gin_start(gin *);
 void gin_stop(gin *);
 
-/* Cookies: what a completion is about, in the top byte. */
-enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3 };
+/* Cookies: what a completion is about, in the top byte. The index of the executor's commands is their number in the trace. */
+enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3, GIN_COOKIE_TRACED = 4 };
 static inline uint64_t gin_cookie(unsigned kind, unsigned context, uint32_t index) {
   return (uint64_t)kind << 56 | (uint64_t)context << 32 | index;
 }

@@ -47,9 +47,9 @@ static int issue(gin *g, const gccl_cmd *d) {
     }
   }
   if (d->message_bytes) w = gin_message(g, p, d->message, d->message_bytes, 0);
-  if (w && d->flags & GCCL_CMD_TRACKED) {
+  if (w && (d->flags & GCCL_CMD_TRACKED || d->put)) {
     w->flags |= GCCL_NET_SIGNALED;
-    w->cookie = gin_cookie(GIN_COOKIE_TRACKED, 0, 0);
+    w->cookie = gin_cookie(d->flags & GCCL_CMD_TRACKED ? GIN_COOKIE_TRACKED : GIN_COOKIE_TRACED, 0, d->put);
   }
   return 1;
 }

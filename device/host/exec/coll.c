@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec.h"
+#include "probe.h"
 #include "remote.h"
 
 enum { PH_GUARD, PH_EDGES, PH_RUN };
@@ -505,13 +505,36 @@ static inline int applies(const gccl_op *x, const gccl_lop *op) {
   return x->recv_kind == GCCL_BUF_STAGED;
 }
 
+/* Somebody follows this operation: tells once that an op of the plan begins. */
+static void tell_step(gccl_op *x, const gccl_lop *op) {
+  if (x->stepped || op->kind == GCCL_OP_LOOP || op->kind == GCCL_OP_END || !applies(x, op)) return;
+  int32_t peer = -1;
+  if (op->kind == GCCL_OP_SIGNAL || op->kind == GCCL_OP_WAIT) {
+    if (op->sync != GCCL_SYNC_STEP)
+      peer = gccl_lowered_edges(x->plan)[op->edge].peer;
+    else if (op->kind == GCCL_OP_WAIT && !(op->flags & GCCL_ALL_PEERS))
+      peer = (int32_t)at(&op->peer, x->i, 0);
+  }
+  x->stepped = 1;
+  gccl_probe_step(x, op->kind, op, peer);
+}
+
+/* A wait before the plan's ops. */
+static int tell_wait(gccl_op *x, unsigned what, int r) {
+  if (gccl_probed(x->comm)) {
+    if (r == GCCL_BLOCKED && !x->stepped) gccl_probe_step(x, what, NULL, x->blocked_on);
+    x->stepped = r == GCCL_BLOCKED;
+  }
+  return r;
+}
+
 int gccl_coll_step(gccl_op *x) {
   struct ncclComm *c = x->comm;
   const gccl_lowered *p = x->plan;
   const gccl_lop *ops = gccl_lowered_ops(p);
   int r;
   if (x->phase == PH_GUARD) {
-    if ((r = guard(x)) != GCCL_DONE) return r;
+    if ((r = tell_wait(x, GCCL_WAIT_GUARD, guard(x))) != GCCL_DONE) return r;
     x->phase = PH_RUN;
     if (p->nedges) {
       publish(x);
@@ -519,7 +542,7 @@ int gccl_coll_step(gccl_op *x) {
     }
   }
   if (x->phase == PH_EDGES) {
-    if ((r = edges_ready(x)) != GCCL_DONE) return r;
+    if ((r = tell_wait(x, GCCL_WAIT_PEERS, edges_ready(x))) != GCCL_DONE) return r;
     x->phase = PH_RUN;
   }
   for (;;) {
@@ -528,6 +551,7 @@ int gccl_coll_step(gccl_op *x) {
       x->pc = 0;
     }
     const gccl_lop *op = &ops[x->pc];
+    if (gccl_probed(c)) tell_step(x, op);
     switch (op->kind) {
     case GCCL_OP_REDUCE:
       if (applies(x, op)) run_reduce(x, op);
@@ -557,6 +581,7 @@ int gccl_coll_step(gccl_op *x) {
       return GCCL_RC_INTERNAL;
     }
     x->pc++;
+    x->stepped = 0;
   }
   gccl_store(&((gccl_area *)c->self.area)->progress, (x->seq + 1) << GCCL_STEP_BITS);
   gccl_wake(c);

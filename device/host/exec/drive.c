@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "exec.h"
+#include "probe.h"
 #include "remote.h"
 
 /* With the load in aborted() and the core's store of abort before gccl_order_quiesce, all sequentially consistent: a call either
@@ -64,6 +64,13 @@ static int recheck_one(void *arg) {
   return o->rc != GCCL_BLOCKED || o->op->moved;
 }
 
+static inline int ended(gccl_op *op, uint64_t ticket, int r) {
+  struct ncclComm *c = op->comm;
+  if (gccl_probed(c)) gccl_probe_end(op, r);
+  pass_on(c, ticket);
+  return r;
+}
+
 int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
   struct ncclComm *c = op->comm;
   gccl_idle idle = {0};
@@ -85,8 +92,7 @@ int gccl_drive_begun(gccl_op *op, uint64_t ticket) {
       break;
     }
   }
-  pass_on(c, ticket);
-  return r;
+  return ended(op, ticket, r);
 }
 
 int gccl_drive_one(gccl_op *op, uint64_t ticket) {
@@ -94,8 +100,7 @@ int gccl_drive_one(gccl_op *op, uint64_t ticket) {
   for (unsigned naps = 0; __builtin_expect(!served(c, ticket), 0);) nap(c, &naps);
   int r = aborted(c) ? failure_of(c) : gccl_op_begin(op);
   if (r == 0) return gccl_drive_begun(op, ticket);
-  pass_on(c, ticket);
-  return r;
+  return ended(op, ticket, r);
 }
 
 /* One turn of a batch: returns GCCL_DONE when it has ended (rc says how), else GCCL_BLOCKED. moved says whether anything changed. */
@@ -114,6 +119,8 @@ static int turn(gccl_batch *b, int *moved) {
   if (aborted(c)) {
     b->rc = failure_of(c);
     b->left = -1;
+    for (int i = 0; i < b->nops && gccl_probed(c); i++)
+      if (!b->ops[i].finished) gccl_probe_end(&b->ops[i], b->rc);
     pass_on(c, b->ticket);
     *moved = 1;
     return GCCL_DONE;
@@ -135,6 +142,7 @@ static int turn(gccl_batch *b, int *moved) {
     *moved = 1;
     if (r != GCCL_DONE) continue; /* latched */
     op->finished = 1;
+    if (gccl_probed(c)) gccl_probe_end(op, 0);
     b->left--;
     if (op->kind == GCCL_DO_COLL) b->coll = -1;
   }

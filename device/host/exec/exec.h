@@ -34,8 +34,11 @@ typedef struct gccl_op {
   gccl_scalar scale; /* GCCL_RED_USER: this rank's factor */
   const void *scalar;
   uint64_t window_offset;
-  const gccl_lowered *plan; /* collectives */
-  uint64_t entered_ns;      /* when the call was entered, if this call is a sample for the statistics; else 0 */
+  const gccl_lowered *plan;     /* collectives */
+  uint64_t entered_ns;          /* when the call was entered, if this call is a sample for the statistics; else 0 */
+  uint64_t call;                /* number of the call, where somebody looks (probe.h) */
+  struct gccl_seen *seen;       /* what profiler plugins have of it, or NULL */
+  uint8_t traced, stepped, cut; /* its run is in the trace; the op at pc is; some op is not */
 
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;

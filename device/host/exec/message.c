@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "exec.h"
+#include "probe.h"
 #include "remote.h"
 
 enum { MS_POST, MS_MATCH, MS_MOVE, MS_DRAIN };
@@ -139,6 +139,7 @@ static int send_step(gccl_op *x) {
       gccl_copy(c->simd, half, (const char *)x->send + off, len, 0);
       x->done++;
       tell_piece(c, to, s, k << GCCL_STEP_BITS | x->done, half, len);
+      if (gccl_probed(c) && gccl_is_remote(c, to)) gccl_probe_piece(x, to, 1, len);
       x->moved = 1;
     }
     x->phase = MS_DRAIN;
@@ -190,6 +191,7 @@ static int recv_step(gccl_op *x) {
         uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
         gccl_copy(c->simd, (char *)x->recv + off, half_of(c, from, x->done), len, 0);
         x->done++;
+        if (gccl_probed(c) && gccl_is_remote(c, from)) gccl_probe_piece(x, from, 0, len);
         if (x->done < n) tell_done(c, from, r, k << GCCL_STEP_BITS | x->done);
         x->moved = 1;
       }

@@ -1,7 +1,7 @@
 /* Begin and step of any operation: dispatch by kind. */
 #include <string.h>
 
-#include "exec.h"
+#include "probe.h"
 
 gccl_scalar gccl_scalar_load(int dtype, const void *element) {
   gccl_scalar s = {.u64 = 0};
@@ -38,6 +38,7 @@ int gccl_op_begin(gccl_op *x) {
   x->phase = 0;
   x->moved = 0;
   x->blocked_on = -1;
+  if (gccl_probed(c)) gccl_probe_run(x);
   if (x->device_scalar) x->scale = gccl_scalar_load(x->dtype, x->scalar);
   switch (x->kind) {
   case GCCL_DO_COLL: return gccl_coll_begin(x);
@@ -47,12 +48,21 @@ int gccl_op_begin(gccl_op *x) {
   }
 }
 
-int gccl_op_step(gccl_op *x) {
+static int other_step(gccl_op *x) {
   switch (x->kind) {
-  case GCCL_DO_COLL: return gccl_coll_step(x);
   case GCCL_DO_SEND:
   case GCCL_DO_RECV: return gccl_message_step(x);
   case GCCL_DO_COPY: copy_scaled(x); return GCCL_DONE;
   default: return gccl_onesided_step(x);
   }
+}
+
+int gccl_op_step(gccl_op *x) {
+  if (x->kind == GCCL_DO_COLL) return gccl_coll_step(x);
+  int r = other_step(x);
+  if (gccl_probed(x->comm) && r == GCCL_BLOCKED && !x->stepped) {
+    x->stepped = 1;
+    gccl_probe_step(x, GCCL_WAIT_MESSAGE, NULL, x->blocked_on);
+  }
+  return r;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "probe.h"
+
 /* Progress is told to remote ranks once in so many operations: they need it before the ring of records comes round, and a
  * record says anyway that the operation before it has ended. */
 enum { PROGRESS_EVERY = GCCL_RECORDS / 2 };
@@ -56,6 +58,7 @@ void gccl_remote_put(struct ncclComm *c, int q, enum gccl_place place, uint32_t 
     d->off = off;
     d->src = src;
     d->bytes = bytes;
+    if (gccl_probed(c)) d->put = gccl_probe_put(c, q, bytes);
   }
   d->flags = (uint8_t)flags;
   signal_in(d, word_place, word, value);
@@ -75,6 +78,7 @@ static void record_to(const gccl_op *x, int q, const gccl_msg_record *m, uint64_
     d->off = off;
     d->src = c->self.area + off;
     d->bytes = payload;
+    if (gccl_probed(c)) d->put = gccl_probe_put(c, q, payload);
   }
   memcpy(d->message, m, sizeof *m);
   d->message_bytes = sizeof *m;

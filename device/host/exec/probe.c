@@ -1,0 +1,433 @@
+/* The event points of probe.h: a record for the trace, and what profiler plugins are told.
+ *
+ * A plugin has a tree of events: group call, call, operation, and below the operation the run of its channel (host plans have one) and, for
+ * each remote rank and direction, a proxy operation with a step for each slot. A parent is opened before its children and closed
+ * after them, but for calls on a stream, which return before their operation has run: as with NCCL, a plugin keeps what children refer to.
+ */
+#include "probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ring.h"
+
+/* What plugins have of the network operations of one direction to one rank. */
+typedef struct proxy {
+  struct proxy *next;
+  int32_t peer;
+  uint8_t send;
+  int steps;
+  void *op[GCCL_PROFILERS], *step[GCCL_PROFILERS];
+} proxy;
+
+struct gccl_seen {
+  void *api[GCCL_PROFILERS], *group_api[GCCL_PROFILERS], *group[GCCL_PROFILERS], *task[GCCL_PROFILERS], *channel[GCCL_PROFILERS];
+  proxy *proxies, *stepping;
+  void *stream;
+  const char *func;
+  uint8_t message, sends; /* as called: a message to the rank itself becomes a copy */
+};
+
+/* The group of the calling thread that somebody follows. */
+typedef struct {
+  gccl_probe *probe; /* of its first communicator; NULL: none */
+  uint64_t number;
+  int traced;
+  void *handle[GCCL_PROFILERS];
+} group;
+static __thread group open_group __attribute__((tls_model("initial-exec")));
+static _Atomic(uint64_t) groups;
+
+/* --- the trace --- */
+
+static gccl_event *begin_record(gccl_probe *p, unsigned kind, int ends, int count) {
+  gccl_event *e = p->tracer ? gccl_ring_next(p->tracer, ends, count) : NULL;
+  if (!e) return NULL;
+  e->ns = gccl_now_ns();
+  e->kind = (uint8_t)kind;
+  e->comm = p->number;
+  e->peer = -1;
+  return e;
+}
+
+static uint8_t what_of(const gccl_op *x) { return (uint8_t)(x->kind << 4 | x->coll); }
+
+static int record_op(const gccl_op *x, unsigned kind, int rc) {
+  int ends = kind == GCCL_EV_DONE || kind == GCCL_EV_PLANNED;
+  gccl_event *e = begin_record(x->comm->probe, kind, ends, !ends);
+  if (!e) return 0;
+  e->what = what_of(x);
+  e->dtype = x->dtype;
+  e->red = kind == GCCL_EV_DONE ? x->cut : x->red;
+  e->call = x->call;
+  e->count = x->count;
+  e->peer = x->root;
+  e->arg = kind == GCCL_EV_PLAN ? x->cls : (uint32_t)rc;
+  e->text[0] = 0;
+  if (kind == GCCL_EV_RUN && x->kind == GCCL_DO_COLL && x->plan) {
+    memcpy(e->text, x->plan->method, sizeof e->text - 1);
+    e->text[sizeof e->text - 1] = 0;
+  }
+  gccl_ring_publish();
+  return 1;
+}
+
+/* --- plugins --- */
+
+/* The activation mask has an event, or one that needs it as a parent. NCCL 2.30.7, src/misc/profiler.cc. */
+static int wanted(const gccl_profiler *f, int type) {
+  enum {
+    STEP = GCCL_PROFILE_PROXY_STEP | GCCL_PROFILE_NET_PLUGIN,
+    OP = GCCL_PROFILE_PROXY_OP | STEP,
+    TASK = OP | GCCL_PROFILE_KERNEL_CH,
+    COLL = GCCL_PROFILE_COLL | TASK,
+    P2P = GCCL_PROFILE_P2P | TASK,
+    COLL_API = GCCL_PROFILE_COLL_API | COLL,
+    P2P_API = GCCL_PROFILE_P2P_API | P2P,
+  };
+  int mask = __atomic_load_n(f->mask, __ATOMIC_RELAXED);
+  switch (type) {
+  case GCCL_PROFILE_GROUP_API: return mask & (GCCL_PROFILE_GROUP_API | COLL_API | P2P_API | GCCL_PROFILE_KERNEL_LAUNCH);
+  case GCCL_PROFILE_COLL_API: return mask & COLL_API;
+  case GCCL_PROFILE_P2P_API: return mask & P2P_API;
+  case GCCL_PROFILE_GROUP: return mask & (GCCL_PROFILE_GROUP | COLL | P2P);
+  case GCCL_PROFILE_COLL: return mask & COLL;
+  case GCCL_PROFILE_P2P: return mask & P2P;
+  case GCCL_PROFILE_PROXY_OP: return mask & OP;
+  case GCCL_PROFILE_PROXY_STEP: return mask & STEP;
+  default: return mask & type;
+  }
+}
+
+/* Opens an event for all plugins that want it. parents: the handles of its parent, or NULL. */
+static void start(const gccl_probe *p, gccl_profile_event *d, void *const *parents, void **handles) {
+  d->rank = p->rank;
+  for (int i = 0; i < p->nprofilers; i++) {
+    const gccl_profiler *f = &p->profiler[i];
+    handles[i] = NULL;
+    if (!wanted(f, (int)d->type)) continue;
+    d->parent = parents ? parents[i] : NULL;
+    f->start(f, &handles[i], d);
+  }
+}
+
+static void state(const gccl_probe *p, void **handles, int what, const gccl_profile_args *args) {
+  static const gccl_profile_args none;
+  for (int i = 0; i < p->nprofilers; i++)
+    if (handles[i]) p->profiler[i].state(&p->profiler[i], handles[i], what, args ? args : &none);
+}
+
+static void stop(const gccl_probe *p, void **handles) {
+  for (int i = 0; i < p->nprofilers; i++) {
+    if (handles[i]) p->profiler[i].stop(&p->profiler[i], handles[i]);
+    handles[i] = NULL;
+  }
+}
+
+/* NCCL's names, as its profilers know them (src/misc/utils.cc and src/enqueue.cc of 2.30.7). */
+static const char *func_of(const gccl_op *x) {
+  static const char *const coll[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"};
+  if (x->kind == GCCL_DO_SEND) return "Send";
+  if (x->kind == GCCL_DO_RECV) return "Recv";
+  return coll[x->coll < 8 ? x->coll : 0];
+}
+
+static const char *type_of(int dtype) {
+  static const char *const name[] = {"ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",   "ncclInt64",      "ncclUint64",
+                                     "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+  return name[dtype < 12 ? dtype : 0];
+}
+
+/* Methods that are NCCL's algorithms under their names, the others under ours. */
+static const char *algo_of(const gccl_lowered *plan) {
+  static const char *const name[][2] = {{"ring", "RING"},         {"tree", "TREE"},   {"pat", "PAT"},          {"direct", "DIRECT"},
+                                        {"eager", "EAGER"},       {"rd", "RD"},       {"rhd", "RHD"},          {"hier", "HIER"},
+                                        {"binomial", "BINOMIAL"}, {"relay", "RELAY"}, {"pairwise", "PAIRWISE"}};
+  for (unsigned i = 0; plan && i < sizeof name / sizeof *name; i++)
+    if (!strcmp(plan->method, name[i][0])) return name[i][1];
+  return plan ? "OTHER" : "UNKNOWN";
+}
+
+static int is_message(const gccl_op *x) { return x->kind == GCCL_DO_SEND || x->kind == GCCL_DO_RECV; }
+
+/* What plugins know operations as; NCCL has no events for one-sided ones and for copies on one rank. */
+static int is_task(const gccl_op *x) { return x->kind == GCCL_DO_COLL || is_message(x); }
+
+/* --- calls and groups --- */
+
+static void open_group_of(gccl_probe *p, int depth) {
+  group *g = &open_group;
+  memset(g, 0, sizeof *g);
+  g->probe = p;
+  g->number = atomic_fetch_add_explicit(&groups, 1, memory_order_relaxed) + 1;
+  if (depth) { /* an implicit group is nothing to see: its call is */
+    gccl_event *e = begin_record(p, GCCL_EV_GROUP, 0, 1);
+    if (e) {
+      e->call = g->number;
+      gccl_ring_publish();
+      g->traced = 1;
+    }
+  }
+  gccl_profile_event d = {.type = GCCL_PROFILE_GROUP_API, .u.group_api = {.depth = depth ? depth : 1}};
+  start(p, &d, NULL, g->handle);
+  state(p, g->handle, GCCL_PROFILE_GROUP_START_STOP, NULL);
+}
+
+void gccl_probe_grouping(void) {
+  if (open_group.probe) state(open_group.probe, open_group.handle, GCCL_PROFILE_GROUP_END_START, NULL);
+}
+
+void gccl_probe_grouped(int rc) {
+  group *g = &open_group;
+  if (!g->probe) return;
+  gccl_event *e = g->traced ? begin_record(g->probe, GCCL_EV_GROUPED, 1, 0) : NULL;
+  if (e) {
+    e->call = g->number;
+    e->arg = (uint32_t)rc;
+    gccl_ring_publish();
+  }
+  stop(g->probe, g->handle);
+  g->probe = NULL;
+}
+
+void gccl_probe_call(gccl_probe_call_state *s, gccl_op *x, const char *func, void *stream, int depth) {
+  gccl_probe *p = x->comm->probe;
+  memset(s, 0, sizeof *s);
+  s->probe = p;
+  s->what = what_of(x);
+  s->call = x->call = atomic_fetch_add_explicit(&p->calls, 1, memory_order_relaxed) + 1;
+  if (!open_group.probe) open_group_of(p, depth);
+  gccl_event *e = begin_record(p, GCCL_EV_CALL, 0, 1);
+  if (e) {
+    e->what = s->what;
+    e->dtype = x->dtype;
+    e->red = x->red;
+    e->call = x->call;
+    e->count = x->count;
+    e->peer = x->root;
+    e->arg = depth ? (uint32_t)open_group.number : 0;
+    snprintf(e->text, sizeof e->text, "%s", func);
+    gccl_ring_publish();
+    s->traced = 1;
+  }
+  if (!p->nprofilers || !is_task(x) || !(x->seen = calloc(1, sizeof *x->seen))) return;
+  gccl_profile_event d = {.type = is_message(x) ? GCCL_PROFILE_P2P_API : GCCL_PROFILE_COLL_API};
+  if (is_message(x)) {
+    d.u.p2p_api.func = func_of(x);
+    d.u.p2p_api.count = x->count;
+    d.u.p2p_api.datatype = type_of(x->dtype);
+    d.u.p2p_api.stream = stream;
+  } else {
+    d.u.coll_api.func = func_of(x);
+    d.u.coll_api.count = x->count;
+    d.u.coll_api.datatype = type_of(x->dtype);
+    d.u.coll_api.root = x->root;
+    d.u.coll_api.stream = stream;
+  }
+  start(p, &d, open_group.handle, s->handle);
+  memcpy(x->seen->api, s->handle, sizeof s->handle);
+  memcpy(x->seen->group_api, open_group.handle, sizeof open_group.handle);
+  x->seen->stream = stream;
+  x->seen->func = func_of(x);
+  x->seen->message = (uint8_t)is_message(x);
+  x->seen->sends = x->kind == GCCL_DO_SEND;
+}
+
+void gccl_probe_called(gccl_probe_call_state *s, int rc, int depth) {
+  gccl_event *e = s->traced ? begin_record(s->probe, GCCL_EV_CALLED, 1, 0) : NULL;
+  if (e) {
+    e->what = s->what;
+    e->call = s->call;
+    e->arg = (uint32_t)rc;
+    gccl_ring_publish();
+  }
+  stop(s->probe, s->handle);
+  if (!depth) gccl_probe_grouped(rc);
+}
+
+void gccl_probe_plan(const gccl_op *x) { record_op(x, GCCL_EV_PLAN, 0); }
+void gccl_probe_planned(const gccl_op *x, int rc) { record_op(x, GCCL_EV_PLANNED, rc); }
+
+/* --- operations --- */
+
+void gccl_probe_issue(gccl_op *x) {
+  struct gccl_seen *s = x->seen;
+  const gccl_probe *p = x->comm->probe;
+  if (!s) return;
+  gccl_profile_event g = {.type = GCCL_PROFILE_GROUP}, d = {.type = s->message ? GCCL_PROFILE_P2P : GCCL_PROFILE_COLL};
+  start(p, &g, NULL, s->group);
+  if (s->message) {
+    d.u.p2p.func = s->func;
+    d.u.p2p.buff = s->sends ? (void *)(uintptr_t)x->send : x->recv;
+    d.u.p2p.datatype = type_of(x->dtype);
+    d.u.p2p.count = x->count;
+    d.u.p2p.peer = x->root;
+    d.u.p2p.nchannels = 1;
+  } else {
+    d.u.coll.number = x->call;
+    d.u.coll.func = s->func;
+    d.u.coll.send = x->send;
+    d.u.coll.recv = x->recv;
+    d.u.coll.count = x->count;
+    d.u.coll.root = x->root;
+    d.u.coll.datatype = type_of(x->dtype);
+    d.u.coll.nchannels = d.u.coll.nwarps = 1;
+    d.u.coll.algo = algo_of(x->plan);
+    d.u.coll.proto = "SIMPLE";
+  }
+  for (int i = 0; i < p->nprofilers; i++) { /* as start, but the group's handle is in the descriptor, and the plugin's own */
+    const gccl_profiler *f = &p->profiler[i];
+    s->task[i] = NULL;
+    if (!wanted(f, (int)d.type)) continue;
+    d.rank = p->rank;
+    d.parent = s->api[i];
+    *(s->message ? &d.u.p2p.group : &d.u.coll.group) = s->group[i];
+    f->start(f, &s->task[i], &d);
+  }
+  void *launch[GCCL_PROFILERS] = {NULL};
+  gccl_profile_event l = {.type = GCCL_PROFILE_KERNEL_LAUNCH, .u.kernel_launch.stream = s->stream};
+  start(p, &l, s->group_api, launch);
+  stop(p, launch);
+}
+
+void gccl_probe_run(gccl_op *x) {
+  struct gccl_seen *s = x->seen;
+  x->traced = (uint8_t)record_op(x, GCCL_EV_RUN, 0);
+  if (!s) return;
+  gccl_profile_event d = {.type = GCCL_PROFILE_KERNEL_CH, .u.kernel_ch.timer = gccl_now_ns()};
+  start(x->comm->probe, &d, s->task, s->channel);
+}
+
+/* How many slots a plan passes through an edge in one round. */
+static int passes(const gccl_lowered *p, unsigned edge, unsigned kind) {
+  const gccl_lop *op = gccl_lowered_ops(p);
+  int n = 0, times = 1;
+  for (uint32_t k = 0; k < p->nops; k++) {
+    if (op[k].kind == GCCL_OP_LOOP) times = (int)op[k].n;
+    if (op[k].kind == GCCL_OP_END) times = 1;
+    if (op[k].kind == kind && op[k].sync == GCCL_SYNC_DATA && op[k].edge == edge) n += times;
+  }
+  return n;
+}
+
+static proxy *proxy_of(gccl_op *x, int32_t peer, int send, int nsteps, uint64_t chunk) {
+  struct gccl_seen *s = x->seen;
+  for (proxy *p = s->proxies; p; p = p->next)
+    if (p->peer == peer && p->send == send) return p;
+  proxy *p = calloc(1, sizeof *p);
+  if (!p) return NULL;
+  p->peer = peer;
+  p->send = (uint8_t)send;
+  p->next = s->proxies;
+  s->proxies = p;
+  gccl_profile_event d = {.type = GCCL_PROFILE_PROXY_OP};
+  d.u.proxy_op.pid = (int32_t)getpid();
+  d.u.proxy_op.peer = peer;
+  d.u.proxy_op.nsteps = nsteps;
+  d.u.proxy_op.chunk_size = (int)(chunk > INT32_MAX ? INT32_MAX : chunk);
+  d.u.proxy_op.is_send = send;
+  start(x->comm->probe, &d, s->task, p->op);
+  state(x->comm->probe, p->op, GCCL_PROFILE_OP_IN_PROGRESS, NULL);
+  return p;
+}
+
+static void step_ends(gccl_op *x) {
+  proxy *p = x->seen->stepping;
+  if (!p) return;
+  gccl_profile_args size = {.trans_size = x->piece * x->esize};
+  state(x->comm->probe, p->step, p->send ? GCCL_PROFILE_STEP_SEND_WAIT : GCCL_PROFILE_STEP_RECV_GPU_WAIT, &size);
+  stop(x->comm->probe, p->step);
+  x->seen->stepping = NULL;
+}
+
+/* A slot that goes to a remote rank, or is expected from one. A send ends when the network has taken it. */
+static void network_step(gccl_op *x, const gccl_lop *op) {
+  const gccl_edge *e = gccl_lowered_edges(x->plan) + op->edge;
+  const gccl_probe *probe = x->comm->probe;
+  int send = op->kind == GCCL_OP_SIGNAL;
+  proxy *p = proxy_of(x, e->peer, send, (int)x->rounds * passes(x->plan, op->edge, op->kind), x->piece * x->esize);
+  if (!p) return;
+  gccl_profile_event d = {.type = GCCL_PROFILE_PROXY_STEP, .u.proxy_step.step = p->steps++};
+  start(probe, &d, p->op, p->step);
+  state(probe, p->step, send ? GCCL_PROFILE_STEP_SEND_GPU_WAIT : GCCL_PROFILE_STEP_RECV_WAIT, NULL);
+  x->seen->stepping = p;
+}
+
+void gccl_probe_step(gccl_op *x, unsigned what, const gccl_lop *op, int32_t peer) {
+  if (x->traced) {
+    gccl_event *e = begin_record(x->comm->probe, GCCL_EV_STEP, 0, !x->cut);
+    if (e) {
+      e->what = (uint8_t)what;
+      e->call = x->call;
+      e->count = op ? (uint64_t)x->round << 32 | x->pc : 0;
+      e->peer = peer;
+      e->arg = op ? (uint32_t)op->sync << 16 | (op->step & 0xffff) : 0;
+      gccl_ring_publish();
+    }
+    x->cut |= !e;
+  }
+  if (!x->seen) return;
+  step_ends(x);
+  if (op && (op->kind == GCCL_OP_SIGNAL || op->kind == GCCL_OP_WAIT) && op->sync == GCCL_SYNC_DATA &&
+      x->comm->peers[gccl_lowered_edges(x->plan)[op->edge].peer].remote)
+    network_step(x, op);
+}
+
+void gccl_probe_piece(gccl_op *x, int32_t peer, int send, uint64_t bytes) {
+  const gccl_probe *probe = x->comm->probe;
+  uint64_t chunk = x->comm->geo.p2p_bytes / 2, all = x->count * gccl_dtype_size(x->dtype);
+  proxy *p = x->seen ? proxy_of(x, peer, send, (int)((all + chunk - 1) / chunk), chunk) : NULL;
+  if (!p) return;
+  gccl_profile_event d = {.type = GCCL_PROFILE_PROXY_STEP, .u.proxy_step.step = p->steps++};
+  gccl_profile_args size = {.trans_size = bytes};
+  start(probe, &d, p->op, p->step);
+  state(probe, p->step, send ? GCCL_PROFILE_STEP_SEND_WAIT : GCCL_PROFILE_STEP_RECV_GPU_WAIT, &size);
+  stop(probe, p->step);
+}
+
+void gccl_probe_end(gccl_op *x, int rc) {
+  struct gccl_seen *s = x->seen;
+  const gccl_probe *p = x->comm->probe;
+  if (x->traced) record_op(x, GCCL_EV_DONE, rc);
+  x->traced = 0;
+  if (!s) return;
+  step_ends(x);
+  for (proxy *q = s->proxies; q;) {
+    proxy *next = q->next;
+    stop(p, q->op);
+    free(q);
+    q = next;
+  }
+  gccl_profile_args timer = {.timer = gccl_now_ns()};
+  state(p, s->channel, GCCL_PROFILE_KERNEL_CH_STOP, &timer);
+  stop(p, s->channel);
+  stop(p, s->task);
+  stop(p, s->group);
+  free(s);
+  x->seen = NULL;
+}
+
+/* --- the network --- */
+
+uint32_t gccl_probe_put(struct ncclComm *c, int32_t peer, uint64_t bytes) {
+  gccl_probe *p = c->probe;
+  gccl_event *e = begin_record(p, GCCL_EV_PUT, 0, 1);
+  if (!e) return 0;
+  uint32_t n = atomic_fetch_add_explicit(&p->puts, 1, memory_order_relaxed) + 1;
+  if (!n) n = atomic_fetch_add_explicit(&p->puts, 1, memory_order_relaxed) + 1; /* 0 is none */
+  e->peer = peer;
+  e->count = bytes;
+  e->arg = n;
+  gccl_ring_publish();
+  return n;
+}
+
+void gccl_probe_put_done(gccl_probe *p, uint32_t put, int32_t peer) {
+  gccl_event *e = begin_record(p, GCCL_EV_PUT_DONE, 1, 0);
+  if (!e) return;
+  e->arg = put;
+  e->peer = peer;
+  gccl_ring_publish();
+}
