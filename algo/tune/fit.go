@@ -156,8 +156,9 @@ func descend(params []*float64, loss func() (float64, error)) error {
 	return nil
 }
 
-// Samples is what a calibration measures: each method and kind of buffer at which sizes.
-func Samples() []Sample {
+// Samples is what a calibration measures: each method and kind of buffer at which sizes. shared: ranks share processors, so that
+// slots of eager operations are large.
+func Samples(shared bool) []Sample {
 	var list []Sample
 	add := func(method string, staged bool, sizes ...int64) {
 		for _, b := range sizes {
@@ -165,10 +166,14 @@ func Samples() []Sample {
 		}
 	}
 	add(planner.Eager, false, 8)
+	if shared {
+		add(planner.Eager, false, 4<<10)
+	}
 	large := []int64{4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20}
 	add(planner.Direct, false, append([]int64{8}, large...)...)
-	add(planner.Direct, true, large...)
-	add(planner.Ring, false, 8, 32<<10, 2<<20)
-	add(planner.RD, false, 8)
+	add(planner.Direct, true, append([]int64{8}, large...)...)
+	add(planner.Ring, false, 8, 4<<10, 32<<10, 256<<10, 2<<20)
+	add(planner.RD, false, 8, 4<<10, 32<<10, 2<<20)
+	add(planner.Tree, false, 8, 32<<10, 2<<20)
 	return list
 }

@@ -21,16 +21,17 @@ import (
 // calibrationRuns is how often a sample is measured. The smallest median counts: what else runs only adds.
 const calibrationRuns = 3
 
-// calibrationCalls is how many calls a run times: enough for a median of small ones, seldom more than a fifth of a second.
+// calibrationCalls is how many calls a run times: seldom more than a fifth of a second. The first hundred of a middle size are
+// slower than the rest, so that the median of few is not what a program sees.
 func calibrationCalls(bytes int64, shared bool) int {
 	n := 20_000
 	for b := int64(64); b < bytes; b *= 4 {
-		n = n * 2 / 5
+		n /= 2
 	}
 	if shared {
-		n /= 8
+		n /= 2
 	}
-	return max(n, 8)
+	return max(n, 16)
 }
 
 // calibrate measures a few methods at a few sizes, fits a machine to the times and writes it for GCCL_TUNE_FILE.
@@ -40,7 +41,7 @@ func calibrate(o options, stdout, stderr io.Writer, stop <-chan struct{}) error 
 		return fmt.Errorf("--calibrate: %d rank; -P sets the number of processes, -t that of threads", nranks)
 	}
 	shared := nranks > runtime.NumCPU()
-	samples := tune.Samples()
+	samples := tune.Samples(shared)
 	for k := range samples {
 		s := &samples[k]
 		var runs []float64

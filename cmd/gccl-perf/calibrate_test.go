@@ -15,7 +15,7 @@ func TestCalibrationText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := tune.Samples()[1]
+	s := tune.Samples(false)[1]
 	s.NS = 1500
 	text := calibrationText(m, []tune.Fitted{{Sample: s, Predicted: 1400}}, 2, time.Unix(0, 0))
 	if !strings.Contains(text, "2 ranks on 2 processors, 1970-01-01T00:00:00Z") && !strings.Contains(text, "2 ranks on 0 processors") || !strings.Contains(text, "1.500        1.400") {
