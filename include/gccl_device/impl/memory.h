@@ -1,0 +1,189 @@
+/* memory.h: how device code touches memory that others write: loads and stores with order and scope, fences, the 16-byte line of the LL
+ * protocol, waits. Everything that waits goes through gccl::device::Wait, so that every wait ends. */
+#ifndef GCCL_DEVICE_IMPL_MEMORY_H
+#define GCCL_DEVICE_IMPL_MEMORY_H
+
+#include "platform.h"
+
+#if GCCL_DEVICE_KERNELS
+namespace gccl {
+namespace device {
+
+/* Whether this code has multicast instructions; where it has none, multimem arguments are taken for false. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+constexpr bool multicast = true;
+#else
+constexpr bool multicast = false;
+#endif
+
+/* ---- Order of one side of an operation that both acquires and releases ---- */
+
+NCCL_DEVICE_INLINE cuda::memory_order acquireOf(cuda::memory_order o) {
+  return o == cuda::memory_order_release   ? cuda::memory_order_relaxed
+         : o == cuda::memory_order_acq_rel ? cuda::memory_order_acquire
+                                           : o;
+}
+NCCL_DEVICE_INLINE cuda::memory_order releaseOf(cuda::memory_order o) {
+  return o == cuda::memory_order_acquire   ? cuda::memory_order_relaxed
+         : o == cuda::memory_order_acq_rel ? cuda::memory_order_release
+                                           : o;
+}
+
+/* Read-only for the whole kernel: may be cached without care. */
+template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) { return __ldg(p); }
+template <typename T> NCCL_DEVICE_INLINE T *loadConst(T *const *p) { return reinterpret_cast<T *>(__ldg(reinterpret_cast<uintptr_t const *>(p))); }
+
+#if defined(GCCL_DEVICE_CPU)
+
+template <typename T> NCCL_DEVICE_INLINE T load(T const *p, cuda::memory_order o) {
+  T v;
+  __atomic_load(const_cast<T *>(p), &v, (int)o);
+  return v;
+}
+template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_order o) { __atomic_store(p, &v, (int)o); }
+template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_order o) { return __atomic_fetch_add(p, v, (int)o); }
+
+#else
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error "gccl_device.h: kernels need sm_70 or later (acquire and release in hardware)"
+#endif
+
+/* System scope, 4 or 8 bytes (PTX ISA, ld, st, atom). */
+template <int bytes> struct Word;
+template <> struct Word<4> {
+  static NCCL_DEVICE_INLINE uint32_t relaxed(void const *p) {
+    uint32_t v;
+    asm volatile("ld.relaxed.sys.u32 %0,[%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+  }
+  static NCCL_DEVICE_INLINE uint32_t acquire(void const *p) {
+    uint32_t v;
+    asm volatile("ld.acquire.sys.u32 %0,[%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+  }
+  static NCCL_DEVICE_INLINE void relaxed(void *p, uint32_t v) { asm volatile("st.relaxed.sys.u32 [%0],%1;" ::"l"(p), "r"(v) : "memory"); }
+  static NCCL_DEVICE_INLINE void release(void *p, uint32_t v) { asm volatile("st.release.sys.u32 [%0],%1;" ::"l"(p), "r"(v) : "memory"); }
+  static NCCL_DEVICE_INLINE uint32_t add(void *p, uint32_t v, bool ordered) {
+    uint32_t was;
+    if (ordered)
+      asm volatile("atom.acq_rel.sys.add.u32 %0,[%1],%2;" : "=r"(was) : "l"(p), "r"(v) : "memory");
+    else
+      asm volatile("atom.relaxed.sys.add.u32 %0,[%1],%2;" : "=r"(was) : "l"(p), "r"(v) : "memory");
+    return was;
+  }
+};
+template <> struct Word<8> {
+  static NCCL_DEVICE_INLINE uint64_t relaxed(void const *p) {
+    uint64_t v;
+    asm volatile("ld.relaxed.sys.u64 %0,[%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+  }
+  static NCCL_DEVICE_INLINE uint64_t acquire(void const *p) {
+    uint64_t v;
+    asm volatile("ld.acquire.sys.u64 %0,[%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+  }
+  static NCCL_DEVICE_INLINE void relaxed(void *p, uint64_t v) { asm volatile("st.relaxed.sys.u64 [%0],%1;" ::"l"(p), "l"(v) : "memory"); }
+  static NCCL_DEVICE_INLINE void release(void *p, uint64_t v) { asm volatile("st.release.sys.u64 [%0],%1;" ::"l"(p), "l"(v) : "memory"); }
+  static NCCL_DEVICE_INLINE uint64_t add(void *p, uint64_t v, bool ordered) {
+    uint64_t was;
+    if (ordered)
+      asm volatile("atom.acq_rel.sys.add.u64 %0,[%1],%2;" : "=l"(was) : "l"(p), "l"(v) : "memory");
+    else
+      asm volatile("atom.relaxed.sys.add.u64 %0,[%1],%2;" : "=l"(was) : "l"(p), "l"(v) : "memory");
+    return was;
+  }
+};
+
+template <typename T> NCCL_DEVICE_INLINE T load(T const *p, cuda::memory_order o) {
+  return (T)(o == cuda::memory_order_relaxed ? Word<sizeof(T)>::relaxed(p) : Word<sizeof(T)>::acquire(p));
+}
+template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_order o) {
+  if (o == cuda::memory_order_relaxed)
+    Word<sizeof(T)>::relaxed(p, v);
+  else
+    Word<sizeof(T)>::release(p, v);
+}
+template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_order o) {
+  return (T)Word<sizeof(T)>::add(p, v, o != cuda::memory_order_relaxed);
+}
+
+#endif
+
+/* ---- The line of the LL protocol: 8 bytes of data, each half beside a flag ---- */
+
+/* {data, flag, data, flag}. On a GPU the 16 bytes move as one; on a CPU each half moves as one, which is enough, because each half has
+ * its flag. No order with other memory. */
+struct alignas(16) LLLine {
+  uint32_t lo, loFlag, hi, hiFlag;
+};
+
+NCCL_DEVICE_INLINE void storeLine(LLLine *to, uint32_t lo, uint32_t hi, uint32_t flag) {
+#if defined(GCCL_DEVICE_CPU)
+  uint64_t *half = reinterpret_cast<uint64_t *>(to);
+  store(half, (uint64_t)flag << 32 | lo, cuda::memory_order_relaxed);
+  store(half + 1, (uint64_t)flag << 32 | hi, cuda::memory_order_relaxed);
+#else
+  asm volatile("st.relaxed.sys.v4.u32 [%0],{%1,%3,%2,%3};" ::"l"(to), "r"(lo), "r"(hi), "r"(flag) : "memory");
+#endif
+}
+
+NCCL_DEVICE_INLINE LLLine loadLine(LLLine const *from) {
+  LLLine v;
+#if defined(GCCL_DEVICE_CPU)
+  uint64_t const *half = reinterpret_cast<uint64_t const *>(from);
+  uint64_t a = load(half, cuda::memory_order_relaxed), b = load(half + 1, cuda::memory_order_relaxed);
+  v.lo = (uint32_t)a;
+  v.loFlag = (uint32_t)(a >> 32);
+  v.hi = (uint32_t)b;
+  v.hiFlag = (uint32_t)(b >> 32);
+#else
+  asm volatile("ld.relaxed.sys.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v.lo), "=r"(v.loFlag), "=r"(v.hi), "=r"(v.hiFlag) : "l"(from) : "memory");
+#endif
+  return v;
+}
+
+/* ---- Waits ---- */
+
+/* A wait for a word. Every turn of the loop asks over(): true means give up, because the communicator's abort word is set, or a deadline
+ * is over. cycles counts clock64() from the making of the Wait; 0 means no deadline of its own. expired says that it was the deadline.
+ * what, object and peer (-1: none) name the wait in the launch's error text on the CPU.
+ *
+ *   Wait w(comm.abortFlag, "LSA barrier", index, peer);
+ *   while (load(word, order) != want && !w.over(want, seen)) {} */
+struct Wait {
+  uint32_t const *abort;
+  char const *what;
+  uint64_t object;
+  int peer;
+  uint32_t turns;
+  bool expired;
+  uint64_t cycles, start;
+
+  NCCL_DEVICE_INLINE Wait(uint32_t const *abort_, char const *what_, uint64_t object_, int peer_, uint64_t cycles_ = 0)
+      : abort(abort_), what(what_), object(object_), peer(peer_), turns(0), expired(false), cycles(cycles_),
+        start(cycles_ ? (uint64_t)clock64() : 0) {}
+
+  NCCL_DEVICE_INLINE bool over(uint64_t want, uint64_t seen) {
+    if (cycles && (uint64_t)clock64() - start >= cycles) {
+      expired = true;
+      return true;
+    }
+#if defined(GCCL_DEVICE_CPU)
+    return gccl_cpu_wait(abort, what, object, peer, want, seen) != 0;
+#else
+    (void)want;
+    (void)seen;
+    if (++turns < 4096) return false; /* the abort word is in host memory: look at it rarely */
+    turns = 0;
+    return abort && load(abort, cuda::memory_order_relaxed) != 0;
+#endif
+  }
+};
+
+} // namespace device
+} // namespace gccl
+#endif
+
+#endif
