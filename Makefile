@@ -24,7 +24,7 @@ CFLAGS_FRONT := -std=gnu11 -O3 -g -fPIC -fvisibility=hidden -Wall -Wextra -Werro
 FRONT_SRC := $(wildcard capi/front/*.c device/host/exec/*.c device/host/reduce/*.c device/cuda/*.c)
 FRONT_OBJ := $(FRONT_SRC:%.c=$(OBJ)/%.o)
 FATBIN_OBJ := $(patsubst %,$(OBJ)/device/cuda/fatbin.o,$(wildcard $(BUILD)/cuda/kernels.fatbin)) # once make cuda has run
-C_HEADERS := $(wildcard include/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h device/cuda/*.h device/cuda/kernels/*.h net/*/*.h plugin/*.h plugin/*/*.h)
+C_HEADERS := $(wildcard include/*.h include/gccl_device/*.h include/gccl_device/impl/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h device/cuda/*.h device/cuda/kernels/*.h net/*/*.h plugin/*.h plugin/*/*.h)
 GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard topo/discover/nvml/*.[ch] plugin/*.c plugin/*/*.c) go.mod go.sum
 
 # Go's build cache does not see C headers outside a package's own folder: their hash in a flag makes it look again.
@@ -40,7 +40,7 @@ all: build
 COMMANDS := $(filter-out gccl-gen,$(notdir $(patsubst %/,%,$(wildcard cmd/*/))))
 
 .PHONY: build tools-check
-build: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(COMMANDS:%=$(BIN)/%)
+build: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(COMMANDS:%=$(BIN)/%)
 
 # The go command of Debian 12 (1.19) fails on go.mod with a message that does not say why.
 tools-check:
@@ -72,6 +72,7 @@ $(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS) capi/core.map | tools-check
 include $(wildcard cmd/gccl-perf/build.mk)
 
 include device/fake/build.mk
+include device/cpu/build.mk
 include tests/gpu/bundle.mk
 include device/cuda/build.mk
 
@@ -195,11 +196,13 @@ examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
 
 .PHONY: install
 install: build
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(DESTDIR)$(LIBDIR)
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/gccl_device/impl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(DESTDIR)$(LIBDIR)
 	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so.2
 	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so
 	install -m 644 $(wildcard include/*.h) $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 $(wildcard include/gccl_device/*.h) $(DESTDIR)$(INCLUDEDIR)/gccl_device
+	install -m 644 $(wildcard include/gccl_device/impl/*.h) $(DESTDIR)$(INCLUDEDIR)/gccl_device/impl
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' include/nccl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/nccl.pc
 	install -m 755 $(wildcard $(BIN)/gccl-*) $(DESTDIR)$(PREFIX)/bin
 

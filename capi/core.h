@@ -36,7 +36,8 @@ enum gccl_job_kind {
   GCCL_JOB_REVOKE,
   GCCL_JOB_WINDOW,
   GCCL_JOB_SUSPEND,
-  GCCL_JOB_RESUME
+  GCCL_JOB_RESUME,
+  GCCL_JOB_DEVCOMM
 };
 
 /* One unit of slow work. The front owns the job and everything it points to until run returns, or, for a job that
@@ -57,8 +58,10 @@ typedef struct gccl_job {
   const unsigned char *ids; /* nids × 128 bytes; NULL in GROW when a member passes none */
   const int32_t *exclude;   /* SHRINK */
   void *buff;               /* WINDOW */
-  uint64_t size;            /* WINDOW */
-  void **out;               /* WINDOW: receives gccl_window* (or NULL); SPLIT, SHRINK, GROW: receives comm when complete */
+  uint64_t size;            /* WINDOW; DEVCOMM: bytes of its resources */
+  uint64_t digest;          /* DEVCOMM: of what is asked for, the same on all ranks */
+  void *devcomm;            /* DEVCOMM: the front's gccl_devcomm (malloc), which goes with the job */
+  void **out;               /* WINDOW, DEVCOMM: receives gccl_window* (or NULL); SPLIT, SHRINK, GROW: receives comm when complete */
   char text[GCCL_TEXT];     /* out: what went wrong; empty on success */
 } gccl_job;
 

@@ -18,6 +18,7 @@ var jobNames = map[C.int32_t]string{
 	C.GCCL_JOB_INIT: "ncclCommInitRank", C.GCCL_JOB_SPLIT: "ncclCommSplit", C.GCCL_JOB_SHRINK: "ncclCommShrink", C.GCCL_JOB_GROW: "ncclCommGrow",
 	C.GCCL_JOB_FINALIZE: "ncclCommFinalize", C.GCCL_JOB_DESTROY: "ncclCommDestroy", C.GCCL_JOB_ABORT: "ncclCommAbort", C.GCCL_JOB_REVOKE: "ncclCommRevoke",
 	C.GCCL_JOB_WINDOW: "ncclCommWindowRegister", C.GCCL_JOB_SUSPEND: "ncclCommSuspend", C.GCCL_JOB_RESUME: "ncclCommResume",
+	C.GCCL_JOB_DEVCOMM: "ncclDevCommCreate",
 }
 
 //export gcclgo_run
@@ -82,19 +83,24 @@ func codeError(code xerr.Code) error {
 }
 
 func runAll(list []C.gccl_job, ready []*work) xerr.Code {
-	if len(list) == 1 {
-		runJob(&list[0], ready[0])
-	} else {
-		var wg sync.WaitGroup
-		for i := range list {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+	var wg sync.WaitGroup
+	for _, chain := range chains(list) {
+		run := func() {
+			for _, i := range chain {
 				runJob(&list[i], ready[i])
-			}()
+			}
 		}
-		wg.Wait()
+		if len(chain) == len(list) {
+			run()
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			run()
+		}()
 	}
+	wg.Wait()
 	code := xerr.Success
 	for i := range list {
 		if list[i].rc != 0 {
@@ -102,6 +108,24 @@ func runAll(list []C.gccl_job, ready []*work) xerr.Code {
 		}
 	}
 	return code
+}
+
+// chains says which jobs run one after another, in the order of the calls: windows and device communicators of one communicator, which
+// its ranks match by that order. All others run side by side.
+func chains(list []C.gccl_job) (out [][]int) {
+	at := map[*C.struct_ncclComm]int{}
+	for i := range list {
+		j := &list[i]
+		if j.kind == C.GCCL_JOB_WINDOW || j.kind == C.GCCL_JOB_DEVCOMM {
+			if k, ok := at[j.comm]; ok {
+				out[k] = append(out[k], i)
+				continue
+			}
+			at[j.comm] = len(out)
+		}
+		out = append(out, []int{i})
+	}
+	return out
 }
 
 // work is what a job is about, looked up before it starts.
@@ -232,6 +256,12 @@ func doJob(j *C.gccl_job, w *work) error {
 		return w.c.Revoke(int(j.flags))
 	case C.GCCL_JOB_WINDOW:
 		win, err := w.c.RegisterWindow(uintptr(j.buff), uint64(j.size), int(j.flags))
+		if err == nil && j.out != nil {
+			*j.out = win.Pointer()
+		}
+		return err
+	case C.GCCL_JOB_DEVCOMM:
+		win, err := w.c.NewResources(uint64(j.size), uint64(j.digest))
 		if err == nil && j.out != nil {
 			*j.out = win.Pointer()
 		}

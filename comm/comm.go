@@ -60,6 +60,7 @@ type Comm struct {
 	growID        []byte   // made by GrowID here
 	windows       map[control.Window]*window
 	winSeq        uint64
+	devSeq        uint64 // device communicators
 	toldNoWindows bool
 	suspended     bool
 	gone          bool          // teardown has begun

@@ -73,6 +73,8 @@ static inline int gccl_handle_ready(const struct ncclComm *c) {
 }
 /* True for a pointer that is a live communicator; never follows a stray pointer. */
 int gccl_handle_known(const struct ncclComm *comm);
+/* The live communicator in slot i, or NULL; i counts to *end. */
+struct ncclComm *gccl_handle_at(int i, int *end);
 /* Checks that comm can take an operation; the text names call. */
 ncclResult_t gccl_comm_check(const struct ncclComm *comm, const char *call);
 /* The same, but a finalized or revoked communicator passes: it may still be asked and divided. */
@@ -146,7 +148,13 @@ ncclResult_t gccl_launch_group(gccl_group *g, const char *call);
 void gccl_task_run(gccl_task *); /* runs and frees */
 
 /* --- mem.c --- */
+/* The window of a program, or NULL. */
+gccl_window *gccl_window_of(const struct ncclComm *comm, ncclWindow_t win);
 void gccl_registrations_drop(const struct ncclComm *comm);
+
+/* --- devcomm.c --- */
+/* Writes what a finished GCCL_JOB_DEVCOMM has made to where its caller wants it. */
+void gccl_devcomm_complete(void *devcomm);
 
 /* --- check.c --- */
 /* Refuses buffers of a collective that overlap otherwise than in place. Preconditions: the sizes do not overflow. */

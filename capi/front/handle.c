@@ -76,6 +76,14 @@ int gccl_handle_known(const struct ncclComm *c) {
   return s != GCCL_COMM_FREE && s != GCCL_COMM_DEAD;
 }
 
+struct ncclComm *gccl_handle_at(int i, int *end) {
+  pthread_mutex_lock(&lock);
+  *end = used;
+  pthread_mutex_unlock(&lock);
+  struct ncclComm *c = i < *end ? (struct ncclComm *)(atomic_load(&gccl_handle_slab) + (size_t)i * SLOT) : NULL;
+  return gccl_handle_known(c) ? c : NULL;
+}
+
 ncclResult_t gccl_handle_check(const struct ncclComm *c, const char *call) {
   if (__builtin_expect(gccl_forked, 0)) return gccl_core_open(call);
   if (gccl_handle_known(c)) return ncclSuccess;

@@ -6,6 +6,7 @@
 void gccl_job_free(gccl_job *j) {
   free((void *)j->ids);
   free((void *)j->exclude);
+  free(j->devcomm);
 }
 
 int gccl_job_makes_comm(const gccl_job *j) {
@@ -28,6 +29,7 @@ static void settle(gccl_job *j) {
   }
   if (j->kind == GCCL_JOB_DESTROY || j->kind == GCCL_JOB_ABORT) return; /* retired by the core; the slot is not ours any more */
   if (gccl_job_makes_comm(j) && j->out && j->rc == ncclSuccess) *j->out = c;
+  if (j->kind == GCCL_JOB_DEVCOMM && j->rc == ncclSuccess) gccl_devcomm_complete(j->devcomm);
   int32_t busy = ncclInProgress;
   atomic_compare_exchange_strong(&c->async, &busy, j->rc);
 }

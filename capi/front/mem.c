@@ -106,10 +106,10 @@ GCCL_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void *handle) 
 
 /* --- windows --- */
 
-static gccl_window *window_of(const struct ncclComm *c, ncclWindow_t win) {
+gccl_window *gccl_window_of(const struct ncclComm *c, ncclWindow_t win) {
   for (unsigned i = 0; i < sizeof c->windows / sizeof *c->windows; i++) {
     gccl_window *w = atomic_load_explicit(&c->windows[i], memory_order_acquire);
-    if (w && (ncclWindow_t)w == win) return w;
+    if (w && (ncclWindow_t)w == win && !w->resource) return w;
   }
   return NULL;
 }
@@ -141,7 +141,7 @@ GCCL_API(ncclResult_t, ncclCommWindowDeregister, ncclComm_t comm, ncclWindow_t w
   const char *call = "ncclCommWindowDeregister";
   ncclResult_t rc = gccl_handle_check(comm, call);
   if (rc != ncclSuccess || !win) return rc;
-  gccl_window *w = window_of(comm, win);
+  gccl_window *w = gccl_window_of(comm, win);
   if (!w) return gccl_fail(ncclInvalidArgument, "%s: rank %d: %p is not a window of this communicator", call, comm->rank, (void *)win);
   char text[GCCL_TEXT] = "";
   rc = (ncclResult_t)gccl_core.window_deregister(comm, w, text);
@@ -153,7 +153,7 @@ GCCL_API(ncclResult_t, ncclWinGetUserPtr, ncclComm_t comm, ncclWindow_t win, voi
   ncclResult_t rc = gccl_handle_check(comm, call);
   if (rc != ncclSuccess) return rc;
   if (!outUserPtr) return gccl_fail(ncclInvalidArgument, "%s: rank %d: outUserPtr is NULL", call, comm->rank);
-  gccl_window *w = window_of(comm, win);
+  gccl_window *w = gccl_window_of(comm, win);
   if (!w) return gccl_fail(ncclInvalidArgument, "%s: rank %d: %p is not a window of this communicator", call, comm->rank, (void *)win);
   *outUserPtr = w->user;
   return ncclSuccess;

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "../../include/gccl_device/impl/core_types.h"
 #include "port.h"
 #include "probe.h"
 #include "shared.h"
@@ -38,6 +39,7 @@ typedef struct {
 
 /* A registered window: a range of this process's arena, known to all ranks of the communicator. */
 typedef struct gccl_window {
+  struct gcclWindow_device dev; /* first: ncclWindow_t points to it, and kernels on the CPU read it */
   uint64_t magic;
   struct ncclComm *comm;
   char *user; /* the caller's pointer */
@@ -45,7 +47,8 @@ typedef struct gccl_window {
   uint64_t arena_offset; /* of user */
   int32_t flags, id;
   uint64_t *peer_offset; /* nranks: arena offset of the window at each rank; on CUDA its address in this process */
-  uint32_t number, pad;  /* of this registration, the same at all ranks */
+  uint32_t number;       /* of this registration, the same at all ranks */
+  uint32_t resource;     /* it belongs to a device communicator: not a window of the program */
   uint64_t *peer_size;   /* nranks */
   char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride; NULL on CUDA */
   uint64_t stride;
@@ -137,7 +140,9 @@ struct ncclComm {
   uint64_t *signals_sent, *signals_waited; /* nranks each: one-sided signals; same owner */
   uint64_t *puts_tracked;                  /* nranks: one-sided puts to remote ranks; same owner */
 
-  _Atomic(gccl_window *) windows[64]; /* NULL = free slot */
+  int32_t lsa_size;                              /* ranks of an LSA team: equal runs of consecutive ranks, each inside a clique */
+  _Atomic(gccl_window *) windows[64];            /* NULL = free slot */
+  struct ncclDevCommWindowTable window_table[2]; /* the same for kernels: entry i of both blocks is windows[i] */
   gccl_user_op user_ops[256];
   _Atomic(uint32_t) nuser_ops;
 

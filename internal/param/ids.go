@@ -15,6 +15,7 @@ const (
 	GCCLStageBytes
 	GCCLEagerBytes
 	GCCLLsaStride
+	GCCLDeviceHeader
 	GCCLCheck
 	GCCLSimd
 	GCCLPortRange
@@ -120,6 +121,7 @@ const (
 	NCCLCumemEnable
 	NCCLCumemHostEnable
 	NCCLWinEnable
+	NCCLLsaTeamSize
 	NCCLLocalRegister
 	NCCLGraphRegister
 	NCCLLegacyCudaRegister

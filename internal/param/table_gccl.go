@@ -24,6 +24,8 @@ var gcclDefs = []Def{
 		Text: "Largest message that a collective handles in one shot, every rank reading all contributions."},
 	{ID: GCCLLsaStride, Name: "GCCL_LSA_STRIDE", Type: TypeSize, Default: "4GiB", Min: 1 << 20, Max: 1 << 46, Unit: "bytes", Subsys: "memory", Agree: true, Strict: true,
 		Text: "Distance between the address ranges of neighbouring ranks in the flat window range of a process; bounds how much window memory a rank can have."},
+	{ID: GCCLDeviceHeader, Name: "GCCL_DEVICE_HEADER", Type: TypeEnum, Default: "2.28.7", Values: []string{"2.28.3", "2.28.7"}, Subsys: "init", Strict: true,
+		Text: "Which header a program of the device API was compiled with, if its structures do not say: those before 2.29 carry no version, and that of 2.28.3 is smaller than that of 2.28.7 to 2.28.9."},
 	{ID: GCCLCheck, Name: "GCCL_CHECK", Type: TypeBool, Default: "0", Subsys: "coll", Strict: true,
 		Text: "1 looks at the buffers of each collective: a send and a receive buffer that overlap in another way than the documented in-place one are an invalid argument. Whether all ranks make the same call (operation, count, type, root) is always compared."},
 	{ID: GCCLSimd, Name: "GCCL_SIMD", Type: TypeEnum, Default: "auto", Values: []string{"auto", "c", "avx2", "avx512", "neon"}, Subsys: "coll", Strict: true,

@@ -4,6 +4,8 @@ package param
 var memoryDefs = []Def{
 	{ID: NCCLWinEnable, Name: "NCCL_WIN_ENABLE", Type: TypeBool, Default: "1", Subsys: "memory", Agree: true,
 		Text: "0 switches windows off: a registration succeeds and gives a NULL window, with one line in the log."},
+	{ID: NCCLLsaTeamSize, Name: "NCCL_LSA_TEAM_SIZE", Type: TypeInt, Default: "0", Min: 0, Max: 1 << 20, Subsys: "memory", Agree: true,
+		Text: "Divides LSA teams, the ranks whose memory kernels load and store: a team has the greatest common divisor of this and of its natural size. 0 leaves them whole."},
 	{ID: NCCLDisableMemManager, Name: "NCCL_DISABLE_MEM_MANAGER", Type: TypeBool, Default: "0", Subsys: "memory",
 		Text: "1 makes suspend and resume an error."},
 	{ID: NCCLCumemEnable, Name: "NCCL_CUMEM_ENABLE", Type: TypeInt, Default: "-2", Subsys: "memory", Min: -2, Max: 1, State: NoEffect,

@@ -44,6 +44,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->core = id->core;
   c->rank = id->rank;
   c->nranks = id->nranks;
+  c->lsa_size = id->nranks;
   c->blocking = id->blocking;
   c->crowded = id->crowded;
   c->check = id->check;
@@ -76,6 +77,8 @@ void gccl_ctl_peer(ncclComm_s *c, int32_t rank, uintptr_t area, uintptr_t arena,
 void gccl_ctl_remote(ncclComm_s *c, int32_t rank, uintptr_t mirror) { c->peers[rank] = (gccl_peer){.area = (char *)mirror, .remote = 1}; }
 
 void gccl_ctl_sleepers(ncclComm_s *c, int32_t rank) { c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)c->peers[rank].area)->sleepers; }
+
+void gccl_ctl_lsa(ncclComm_s *c, int32_t size) { c->lsa_size = size; }
 
 void gccl_ctl_port(ncclComm_s *c, gccl_port *p) { c->port = p; }
 
@@ -282,15 +285,44 @@ void gccl_ctl_window_peer(gccl_window *w, int32_t rank, uint64_t offset, uint64_
 }
 
 void gccl_ctl_window_flat(gccl_window *w, uintptr_t flat, uint64_t stride) {
+  const ncclComm_s *c = w->comm;
+  int32_t place = c->rank % c->lsa_size;
   w->flat = (char *)flat;
   w->stride = stride;
+  w->dev = (struct gcclWindow_device){
+      .nccl = {.winHost = w,
+               .lsaFlatBase = w->flat + stride * (uint64_t)(c->rank - place),
+               .lsaRank = place,
+               .worldRank = c->rank,
+               .stride4G = (uint32_t)(stride >> 32),
+               .numSegments = 1},
+      .magic = GCCL_DEVICE_WINDOW_MAGIC,
+      .size = w->size,
+      .owner = c,
+      .lsaSize = c->lsa_size,
+      .number = (int32_t)w->number,
+  };
 }
+
+/* Windows of a device's memory have no flat range here, and kernels on the CPU never see them. */
+static void table_set(ncclComm_s *c, int slot, const gccl_window *w) {
+  struct ncclDevCommWindowTable_Entry *e = &c->window_table[slot / 32].entries[slot % 32];
+  __atomic_store_n(&e->base, 0, __ATOMIC_RELEASE);
+  e->size = w && w->flat ? w->size : 0;
+  e->window = w && w->flat ? (struct ncclWindow_vidmem *)&w->dev : NULL;
+  c->window_table[0].next = &c->window_table[1];
+  if (w && w->flat) __atomic_store_n(&e->base, (uintptr_t)w->user, __ATOMIC_RELEASE); /* acquired in ncclFindWindow */
+}
+
+void gccl_ctl_window_resource(gccl_window *w) { w->resource = 1; }
 
 int gccl_ctl_window_publish(ncclComm_s *c, gccl_window *w) {
   for (int i = 0; i < 64; i++) {
     gccl_window *none = NULL;
     w->id = i;
-    if (atomic_compare_exchange_strong(&c->windows[i], &none, w)) return 1;
+    if (!atomic_compare_exchange_strong(&c->windows[i], &none, w)) continue;
+    table_set(c, i, w);
+    return 1;
   }
   return 0;
 }
@@ -298,7 +330,10 @@ int gccl_ctl_window_publish(ncclComm_s *c, gccl_window *w) {
 int gccl_ctl_window_drop(ncclComm_s *c, gccl_window *w) {
   for (int i = 0; i < 64; i++) {
     gccl_window *is = w;
-    if (atomic_compare_exchange_strong(&c->windows[i], &is, NULL)) return 1;
+    if (atomic_load(&c->windows[i]) != is) continue;
+    table_set(c, i, NULL); /* before another window may take the slot */
+    atomic_store(&c->windows[i], NULL);
+    return 1;
   }
   return 0;
 }

@@ -135,6 +135,9 @@ func (c Comm) SetRemote(rank int, mirror uintptr) {
 // SetSleepers says in which rank's area the ranks of this clique count their sleepers. Preconditions: its area is mapped.
 func (c Comm) SetSleepers(rank int) { C.gccl_ctl_sleepers(c.p, C.int32_t(rank)) }
 
+// SetLSA stores the number of ranks of an LSA team; all of them before it is called. Preconditions: no window is made yet.
+func (c Comm) SetLSA(size int) { C.gccl_ctl_lsa(c.p, C.int32_t(size)) }
+
 // SetPort stores the port (gccl_port); nil for none. Preconditions: no operation is in flight.
 func (c Comm) SetPort(p unsafe.Pointer) { C.gccl_ctl_port(c.p, (*C.gccl_port)(p)) }
 

@@ -32,6 +32,9 @@ func (w Window) SetFlat(flat uintptr, stride uint64) {
 	C.gccl_ctl_window_flat(w.p, C.uintptr_t(flat), C.uint64_t(stride))
 }
 
+// SetResource marks the window of a device communicator's resources.
+func (w Window) SetResource() { C.gccl_ctl_window_resource(w.p) }
+
 // Publish puts the window into the communicator; false if all slots are taken.
 func (c Comm) Publish(w Window) bool { return C.gccl_ctl_window_publish(c.p, w.p) != 0 }
 

@@ -1,0 +1,60 @@
+/* devcomm.h: device communicators inside the front: what a caller of any header version asked for, in this version's form, and what comes of
+ * it. */
+#ifndef GCCL_FRONT_DEVCOMM_H
+#define GCCL_FRONT_DEVCOMM_H
+
+#pragma GCC visibility push(default)
+#include "../../include/gccl_device.h"
+#pragma GCC visibility pop
+#undef ncclDevCommCreate /* the plain symbol is made here too */
+
+#include "front.h"
+
+/* The forms of ncclDevComm, by the first version that has each. */
+enum gccl_devcomm_form { GCCL_FORM_22803, GCCL_FORM_22807, GCCL_FORM_22902, GCCL_FORM_22907, GCCL_FORM_23003, GCCL_FORM_23007 };
+
+enum { GCCL_DEVCOMM_OUTPUTS = 64 };
+
+/* A device communicator on its way, in one block of malloc. Offsets and handles are known when the call is made, addresses later. */
+typedef struct {
+  struct ncclComm *comm;
+  void *out; /* the caller's ncclDevComm, of this form */
+  enum gccl_devcomm_form form;
+  unsigned stamp; /* 0: a caller with NVIDIA's header */
+  gccl_window *window;
+  uint64_t bytes;         /* of the resource buffer so far */
+  uint64_t own_at;        /* where in it the gcclDevComm_own is */
+  struct ncclDevComm dev; /* as this version has it */
+  /* 32-bit results of the caller's lists: handles, first signals, first counters. */
+  struct {
+    uint32_t *at, value;
+  } output[GCCL_DEVCOMM_OUTPUTS];
+  int noutputs;
+} gccl_devcomm;
+
+/* devcomm_forms.c: reading and writing the versions' structures. */
+
+/* Copies reqs over the defaults. The caller's version says which form its other structures have. call names the call for the error text. */
+ncclResult_t gccl_devcomm_read(struct ncclDevCommRequirements *to, enum gccl_devcomm_form *form, const void *reqs, const char *call);
+/* Copies one element of a list of resource requirements. */
+void gccl_devcomm_read_resource(ncclDevResourceRequirements_t *to, const void *from, enum gccl_devcomm_form form);
+/* Writes dev to out. */
+void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncclDevComm *dev);
+/* The resource window in a device communicator of any form. */
+const void *gccl_devcomm_window(const void *dev);
+/* The form of structures without a version: what GCCL_DEVICE_HEADER says of callers with headers before 2.29. */
+enum gccl_devcomm_form gccl_devcomm_unversioned(void);
+
+/* devapi.c; the header declares only the names without p. */
+ncclResult_t pncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t *outHandle,
+                                              ncclDevResourceRequirements_t *outReq);
+
+/* devcomm.c */
+
+/* Takes bytes of the resource buffer; returns their handle. */
+uint32_t gccl_devcomm_take(gccl_devcomm *d, uint64_t bytes, uint64_t align);
+
+/* devgin.c: what GIN adds. Refuses with the name of the field, or fills d->dev and takes room in the resource buffer. */
+ncclResult_t gccl_devgin_plan(gccl_devcomm *d, const struct ncclDevCommRequirements *r, const char *call);
+
+#endif

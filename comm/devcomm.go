@@ -1,0 +1,105 @@
+package comm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gccl/gccl/device/host/arena"
+	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/param"
+	"github.com/gccl/gccl/internal/xerr"
+)
+
+// lsaSize is the number of ranks of an LSA team: the greatest that divides the world into equal runs of consecutive ranks, each
+// inside one clique. Kernels compute with that shape. All ranks come to the same answer.
+func (c *Comm) lsaSize() int {
+	size, run := 0, 0
+	for r := range c.nranks {
+		if run++; r+1 == c.nranks || c.apart(r, r+1) {
+			size, run = gcd(size, run), 0
+		}
+	}
+	return gcd(size, int(c.set.Int(param.NCCLLsaTeamSize))) // 0 leaves it
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// kernelStride is the unit of the distance between ranks in the flat range as compiled kernels know it (ncclWindow_vidmem.stride4G).
+const kernelStride = 4 << 30
+
+// NewResources makes the resource window of a device communicator: bytes of zeroed memory at every rank. Collective, in the
+// order of windows. digest stands for what was asked for, which must be the same on all ranks.
+func (c *Comm) NewResources(bytes, digest uint64) (control.Window, error) {
+	const op = "device communicator"
+	none := control.Window{}
+	if err := c.usable(op); err != nil {
+		return none, err
+	}
+	if c.device() != nil {
+		return none, xerr.New(xerr.InvalidUsage, op, "this version makes device communicators in host mode only").
+			WithHint("make the communicator with gcclSetDeviceKind(gcclDeviceHost) or GCCL_DEVICE=host")
+	}
+	if !c.set.Bool(param.NCCLWinEnable) {
+		return none, xerr.New(xerr.InvalidUsage, op, "windows are switched off (%s), and its resources live in one", c.set.Describe(param.NCCLWinEnable))
+	}
+	if stride := c.set.Size(param.GCCLLsaStride); c.nranks > 1 && stride%kernelStride != 0 {
+		return none, xerr.New(xerr.InvalidUsage, op, "%s: kernels count the distance between ranks in units of 4 GiB", c.set.Describe(param.GCCLLsaStride)).
+			WithHint("use a multiple of 4 GiB")
+	}
+	a, err := arena.Process()
+	var al arena.Allocation
+	if err == nil {
+		al, err = a.Alloc(bytes)
+	}
+	if aerr := c.agreeOnResources(digest, err); aerr != nil {
+		if err == nil {
+			_ = a.Free(al)
+		}
+		return none, aerr
+	}
+	w, err := c.RegisterWindow(a.Base()+uintptr(al.Offset), bytes, 0)
+	_ = a.Free(al) // when the window, which pins it, goes
+	if err == nil {
+		w.SetResource()
+	}
+	return w, err
+}
+
+// agreeOnResources compares what the ranks ask for, and tells all of them what kept any.
+func (c *Comm) agreeOnResources(digest uint64, err error) error {
+	if c.group == nil {
+		return err
+	}
+	c.mu.Lock()
+	c.devSeq++
+	tag := fmt.Sprintf("device communicator %d", c.devSeq)
+	c.mu.Unlock()
+	msg := binary.BigEndian.AppendUint64([]byte{byte(xerr.CodeOf(err))}, digest)
+	if err != nil {
+		msg = appendText(msg, err.Error())
+	}
+	parts, gerr := c.group.AllGatherTag(c.ctx, tag, msg)
+	if err != nil {
+		return err
+	}
+	if gerr != nil {
+		return gerr
+	}
+	for r, b := range parts {
+		rd := reader{b: b}
+		code, theirs := xerr.Code(rd.u8()), rd.u64()
+		switch {
+		case code != xerr.Success:
+			return xerr.New(code, "device communicator", "%s cannot make its part: %s", c.who(r), rd.text())
+		case rd.bad || theirs != digest:
+			return xerr.New(xerr.InvalidUsage, "device communicator", "%s asks for other requirements than %s", c.who(r), c.who(c.rank)).WithRank(r).
+				WithHint("pass the same requirements, and make device communicators in the same order, on all ranks")
+		}
+	}
+	return nil
+}
