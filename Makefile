@@ -206,7 +206,34 @@ install: build
 	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' include/nccl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/nccl.pc
 	install -m 755 $(wildcard $(BIN)/gccl-*) $(DESTDIR)$(PREFIX)/bin
 
-# ---- All of it; what is not there --------------------------------------------------------------------------------
+# ---- Python ------------------------------------------------------------------------------------------------------
+
+# The interpreter of the tests: Debian's own if there is one, because python3-torch is made for it.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+VENV := .venv
+
+$(VENV)/ready: python/tests/requirements.txt
+	$(PYTHON) -m venv --system-site-packages --clear $(VENV)
+	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -r $<
+	touch $@
+
+.PHONY: test-python wheel test-wheel
+test-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready
+	GCCL_LIBRARY=$(ROOT)/$(LIB)/libgccl.so $(VENV)/bin/python -m pytest -c python/pyproject.toml python/tests
+
+wheel: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
+	@rm -f python/dist/*.whl
+	$(PYTHON) python/backend.py python/dist
+
+# The wheel in an empty environment, away from this tree.
+test-wheel: wheel
+	rm -rf $(BUILD)/wheel-venv
+	$(PYTHON) -m venv $(BUILD)/wheel-venv
+	$(BUILD)/wheel-venv/bin/python -m pip install -q --disable-pip-version-check --no-index python/dist/*.whl
+	cd / && env -u GCCL_LIBRARY -u PYTHONPATH $(ROOT)/$(BUILD)/wheel-venv/bin/python -m gccl.demo -e 1000000
+	cd / && $(ROOT)/$(BUILD)/wheel-venv/bin/python -c 'import gccl; i = gccl.library_info(); print(i); assert i.loaded_by == "in the package"'
+
+# ---- All of it ---------------------------------------------------------------------------------------------------
 
 # What .ci/run runs, in one go and without installing anything.
 .PHONY: check clean
@@ -214,8 +241,3 @@ check: test lint examples test-race test-cgocheck test-asan test-arm64
 
 clean:
 	rm -rf $(BUILD)
-
-ABSENT_wheel := there is no Python package
-.PHONY: wheel
-wheel:
-	@echo "make $@: not in this version: $(ABSENT_$@). See docs/status.md." >&2; exit 1

@@ -1,0 +1,722 @@
+"""Communicators: making and ending them, collectives, messages, one-sided operations.
+
+The methods have nccl4py's names and argument order. What all of them share:
+
+- A buffer is a numpy array, a torch tensor, or anything with ``__cuda_array_interface__``, DLPack or the buffer protocol,
+  contiguous in C order. Counts are taken from it and checked before the library is called (:class:`NcclInvalid`).
+- Without ``stream=`` a host communicator has done the work when the call returns; a CUDA one enqueues it on the current
+  stream of torch or cupy. With ``stream=`` the call returns at once.
+- A failure is an :class:`NCCLError` with the library's text. The interpreter lock is free while a call waits.
+- On the main thread, Ctrl-C ends a waiting call with KeyboardInterrupt. The communicator has failed then, and its peers are
+  told: abort it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import time
+import weakref
+
+from . import _exit, _group, _interrupt
+from ._buffers import HOST, resolve
+from ._errors import NcclInvalid, error_of
+from ._library import calls, check, get_error_string, last_error
+from ._resources import CustomRedOp, RegisteredBufferHandle, RegisteredWindowHandle, scalar_of
+from ._stream import Stream, current_of, handle_of
+from ._types import (
+    NAMES,
+    CommShrinkFlag,
+    CommSuspendFlag,
+    CStats,
+    CUniqueId,
+    CWaitSignal,
+    NCCLConfig,
+    NcclCommMemStat,
+    NcclDataType,
+    NcclRedOp,
+    UniqueId,
+    WaitSignalDesc,
+    WindowFlag,
+)
+
+TYPE_CHECKING = False  # as of typing, which is most of the time that an import would take
+if TYPE_CHECKING:
+    from typing import Any, List, Optional, Sequence, Union
+
+    from ._buffers import Resolved
+
+    Op = Union[NcclRedOp, CustomRedOp, int]
+
+__all__ = ["Communicator", "get_unique_id"]
+
+IN_PROGRESS = 7
+_KINDS = {"host": 1, "cuda": 2}
+
+
+def get_unique_id(empty: bool = False) -> UniqueId:
+    """Makes an id for one new communicator; hand it to all ranks. The process serves it, so it lives until all have joined.
+
+    Args:
+        empty: only a place for the bytes of another rank's id; the library is not called.
+    """
+    c = CUniqueId()
+    if not empty:
+        check(calls.ncclGetUniqueId(ctypes.byref(c)), "ncclGetUniqueId")
+    return UniqueId(c)
+
+
+def device_kind(device: Optional[str]) -> str:
+    """"host" or "cuda": what was asked for, else ``GCCL_DEVICE``, else cuda where this machine and this library offer it."""
+    if device is None:
+        text, length = ctypes.c_char_p(), ctypes.c_int()
+        check(calls.ncclParamGetParameter(b"GCCL_DEVICE", ctypes.byref(text), ctypes.byref(length)), "ncclParamGetParameter")
+        device = (text.value or b"auto").decode()
+        if device == "auto":
+            device = "cuda" if calls.gcclSetDeviceKind(_KINDS["cuda"]) == 0 else "host"
+            calls.gcclSetDeviceKind(0)
+    if device not in _KINDS:
+        raise NcclInvalid(f"device is {device!r}: it is 'host' (ordinary memory) or 'cuda' (GPU memory)")
+    return device
+
+
+class _Kind:
+    """The device kind of what the calling thread makes inside the block."""
+
+    def __init__(self, kind: str) -> None:
+        self._number = _KINDS[kind]
+
+    def __enter__(self) -> None:
+        check(calls.gcclSetDeviceKind(self._number), "gcclSetDeviceKind")
+
+    def __exit__(self, *_: Any) -> None:
+        calls.gcclSetDeviceKind(0)
+
+
+def _ids(unique_id: Union[UniqueId, Sequence[UniqueId]]) -> List[UniqueId]:
+    ids = [unique_id] if isinstance(unique_id, UniqueId) else list(unique_id)
+    for i in ids:
+        if not isinstance(i, UniqueId):
+            raise TypeError(f"unique_id is a {type(i).__name__}: pass a gccl.UniqueId (UniqueId.from_bytes takes bytes)")
+    if not ids:
+        raise NcclInvalid("unique_id is an empty list: pass at least one id")
+    return ids
+
+
+def _c_config(config: Optional[NCCLConfig]) -> Any:
+    return None if config is None else ctypes.byref(config.to_c())
+
+
+def _blocking(config: Optional[NCCLConfig]) -> bool:
+    chosen = os.environ.get("NCCL_COMM_BLOCKING")  # wins over the config, as in the library
+    if chosen in ("0", "1"):
+        return chosen == "1"
+    return config is None or config.blocking is None or bool(config.blocking)
+
+
+class Communicator:
+    """One rank's view of a group of ranks. Make one with :meth:`init`, :meth:`init_all` or from another one.
+
+    It is released by :meth:`destroy` (or the end of a with statement), :meth:`abort`, garbage collection (with a
+    ResourceWarning) or the end of the process. A child of fork cannot use it. Threads may share it; calls of two threads at
+    the same time have no order.
+    """
+
+    def __init__(self) -> None:
+        self._ptr: Optional[int] = None
+        self._box = ctypes.c_void_p()
+        self._kept: List[Any] = []
+        self._children: List["Communicator"] = []
+        self._parent: Optional["Communicator"] = None
+        self._gone: Any = None  # runs if nobody releases the handle
+
+    # ---- Making ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def init(
+        cls,
+        nranks: int,
+        rank: int,
+        unique_id: Union[UniqueId, Sequence[UniqueId]],
+        config: Optional[NCCLConfig] = None,
+        *,
+        device: Optional[str] = None,
+    ) -> "Communicator":
+        """Joins a new communicator of nranks ranks as number rank (0 to nranks-1). All ranks call; blocks until all have come.
+
+        Args:
+            unique_id: the same on all ranks; several ids (made on different ranks, same order everywhere) spread the work.
+            config: options. With ``blocking=False`` the call returns at once: :meth:`wait` for it.
+            device: "host", "cuda", or None for ``GCCL_DEVICE`` and else what the machine has. A CUDA communicator uses the
+                thread's current CUDA device. The same on all ranks.
+
+        In a group, the communicator is ready after the group. Raises NCCLTimeout naming the ranks that did not come
+        (``GCCL_INIT_TIMEOUT``), NCCLInvalidArgument for ranks out of range, NCCLInvalidUsage for ranks that differ.
+        """
+        ids = _ids(unique_id)
+        comm = cls()
+        comm._begin(nranks, rank, device_kind(device), _blocking(config))
+        out = ctypes.byref(comm._box)
+        with _Kind(comm.kind):
+            if len(ids) == 1:
+                rc = calls.ncclCommInitRankConfig(out, nranks, ids[0]._c, rank, _c_config(config))
+                call = "ncclCommInitRankConfig"
+            else:
+                array = (CUniqueId * len(ids))(*[i._c for i in ids])
+                rc = calls.ncclCommInitRankScalable(out, nranks, rank, len(ids), array, _c_config(config))
+                call = "ncclCommInitRankScalable"
+        comm._made(rc, call)
+        return comm
+
+    @classmethod
+    def init_all(cls, devices: Union[int, Sequence[int], None] = None, *, device: Optional[str] = None) -> List["Communicator"]:
+        """Makes one communicator whose ranks are all in this process; drive them inside groups, or from a thread each.
+
+        Args:
+            devices: how many ranks, or the device number of each; None is one.
+            device: as for :meth:`init`.
+
+        Returns:
+            The communicators by rank. Not allowed inside a group.
+        """
+        if _group.inside():
+            raise NcclInvalid("init_all has no place in a group: call init for each rank there")
+        numbers = None if devices is None or isinstance(devices, int) else [int(d) for d in devices]
+        n = len(numbers) if numbers is not None else 1 if devices is None else int(devices)  # type: ignore[call-overload]
+        comms = [cls() for _ in range(n)]
+        kind = device_kind(device)
+        handles = (ctypes.c_void_p * max(n, 1))()
+        with _Kind(kind):
+            array = None if numbers is None else (ctypes.c_int * n)(*numbers)
+            rc = calls.ncclCommInitAll(handles, n, array)
+        for r, comm in enumerate(comms):
+            comm._begin(n, r, kind, True)
+            comm._box = ctypes.c_void_p(handles[r])
+        failure: Optional[BaseException] = None
+        for comm in comms:
+            try:
+                comm._made(rc, "ncclCommInitAll")
+            except BaseException as e:
+                failure = failure or e
+        if failure:
+            raise failure
+        return comms
+
+    def _begin(self, nranks: int, rank: int, kind: str, blocking: bool) -> None:
+        self.nranks = nranks
+        self.rank = rank
+        self.kind = kind
+        self.blocking = blocking
+        self._cuda = kind == "cuda"
+        _interrupt.watch()
+
+    def _made(self, rc: int, call: str) -> None:
+        """The making call has returned: take over the handle, or give it back and raise."""
+        if _interrupt.pending or rc not in (0, IN_PROGRESS):
+            error = error_of(rc, call, last_error()) if rc else None
+            if self._box.value:
+                calls.ncclCommAbort(self._box)
+                self._box.value = None
+            _interrupt.finish()
+            if error:
+                raise error
+        if _group.inside():
+            _group.keep(self)
+            _group.at_end(lambda ran: self._settle() if ran else None)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Takes over the handle that the library has written."""
+        handle = self._box.value
+        if handle is None or handle == self._ptr:
+            return
+        self._ptr = handle
+        name = repr(self)
+        _exit.opened(handle, name)
+        self._gone = weakref.finalize(self, _exit.forget, handle, name)
+        self._gone.atexit = False  # _exit ends what is left, in its order
+
+    def _child(self, config: Optional[NCCLConfig]) -> "Communicator":
+        child = type(self)()
+        child._begin(0, 0, self.kind, self.blocking if config is None or config.blocking is None else bool(config.blocking))
+        child._parent = self
+        return child
+
+    def _adopt(self, child: "Communicator", rc: int, call: str) -> None:
+        if rc == IN_PROGRESS:
+            self._children.append(child)
+        child._made(rc, call)
+        if child._ptr is not None:
+            child._ask_who()
+        elif _group.inside():
+            _group.at_end(lambda ran: child._ask_who() if ran and child._ptr else None)
+
+    def _ask_who(self) -> None:
+        count, rank = ctypes.c_int(), ctypes.c_int()
+        self._check(calls.ncclCommCount(self._ptr, ctypes.byref(count)), "ncclCommCount")
+        self._check(calls.ncclCommUserRank(self._ptr, ctypes.byref(rank)), "ncclCommUserRank")
+        self.nranks, self.rank = count.value, rank.value
+
+    def split(self, color: Optional[int] = None, key: int = 0, config: Optional[NCCLConfig] = None) -> Optional["Communicator"]:
+        """Divides the communicator. Every rank calls; ranks of equal color form a child, ordered by key and then by rank.
+
+        Returns:
+            The child, or None for color None. The parent stays usable and is released by itself.
+        """
+        child = None if color is None else self._child(config)
+        box = ctypes.c_void_p() if child is None else child._box
+        rc = calls.ncclCommSplit(self._ptr, -1 if color is None else color, key, ctypes.byref(box), _c_config(config))
+        if child is None:
+            _group.keep(box) if _group.inside() else None
+            self._check(rc, "ncclCommSplit")
+            return None
+        self._adopt(child, rc, "ncclCommSplit")
+        return child
+
+    def shrink(
+        self,
+        exclude_ranks: Optional[Sequence[int]] = None,
+        config: Optional[NCCLConfig] = None,
+        flag: CommShrinkFlag = CommShrinkFlag.DEFAULT,
+    ) -> "Communicator":
+        """Makes a child without some ranks. Only the ranks that stay call, and keep their order.
+
+        Args:
+            exclude_ranks: ranks of this communicator.
+            flag: ABORT ends running operations first: the way to go on after a failure.
+        """
+        left = list(exclude_ranks or ())
+        child = self._child(config)
+        array = (ctypes.c_int * max(len(left), 1))(*left)
+        rc = calls.ncclCommShrink(self._ptr, array, len(left), ctypes.byref(child._box), _c_config(config), int(flag))
+        self._adopt(child, rc, "ncclCommShrink")
+        return child
+
+    def get_unique_id(self) -> UniqueId:
+        """Makes an id with which new ranks can join: for one :meth:`grow`."""
+        c = CUniqueId()
+        self._check(calls.ncclCommGetUniqueId(self._ptr, ctypes.byref(c)), "ncclCommGetUniqueId")
+        return UniqueId(c)
+
+    def grow(
+        self, nranks: int, unique_id: Optional[UniqueId] = None, rank: Optional[int] = None, config: Optional[NCCLConfig] = None
+    ) -> "Communicator":
+        """Makes a larger communicator of nranks ranks, in which ranks of this one keep their numbers.
+
+        Ranks of this communicator call without rank; new ranks call :meth:`join`. The parent is released by its owner.
+        """
+        child = self._child(config)
+        id_ = None if unique_id is None else ctypes.byref(unique_id._c)
+        rc = calls.ncclCommGrow(self._ptr, nranks, id_, -1 if rank is None else rank, ctypes.byref(child._box), _c_config(config))
+        self._adopt(child, rc, "ncclCommGrow")
+        return child
+
+    @classmethod
+    def join(
+        cls, nranks: int, rank: int, unique_id: UniqueId, config: Optional[NCCLConfig] = None, *, device: Optional[str] = None
+    ) -> "Communicator":
+        """Joins a communicator that grows (:meth:`grow`) as its new number rank, with the id of :meth:`get_unique_id`."""
+        comm = cls()
+        comm._begin(nranks, rank, device_kind(device), _blocking(config))
+        with _Kind(comm.kind):
+            rc = calls.ncclCommGrow(None, nranks, ctypes.byref(unique_id._c), rank, ctypes.byref(comm._box), _c_config(config))
+        comm._made(rc, "ncclCommGrow")
+        return comm
+
+    # ---- Ending ----------------------------------------------------------------------------------------------------
+
+    def destroy(self) -> None:
+        """Waits for this rank's work and releases the communicator. Local; twice is once.
+
+        Of a failed communicator it raises the failure, and releases it all the same.
+        """
+        if self._ptr is None and self._box.value is None:
+            return
+        rc = self._end(calls.ncclCommDestroy)
+        if _group.inside() or rc == 0:
+            return
+        _interrupt.finish()
+        check(rc, "ncclCommDestroy")
+
+    def abort(self) -> None:
+        """Ends running operations without waiting for other ranks, and releases the communicator. Bounded; twice is once.
+
+        Allowed in every state, and from another thread than the one that is stuck.
+        """
+        self._settle()
+        if self._ptr is not None:
+            rc = self._end(calls.ncclCommAbort)
+            _interrupt.pending.clear()
+            check(rc, "ncclCommAbort")
+
+    def _end(self, how: Any) -> int:
+        self._settle()
+        handle, self._ptr = self._ptr, None
+        self._box.value = None
+        if handle is None or not self._gone.detach():  # another thread was first
+            return 0
+        if not _exit.ours():
+            raise error_of(5, "ncclCommDestroy", "this process was forked from the one that made the communicator")
+        if not _exit.closed(handle):
+            return 0
+        rc = how(handle)
+        if rc and how is not calls.ncclCommAbort and not _group.inside():
+            text = last_error()
+            calls.ncclCommAbort(handle)
+            _interrupt.finish()
+            raise error_of(rc, "ncclCommDestroy", text)
+        self._kept.clear()
+        return rc
+
+    def finalize(self) -> None:
+        """Finishes outstanding work; afterwards only destroy and abort are allowed."""
+        self._check(calls.ncclCommFinalize(self._ptr), "ncclCommFinalize")
+
+    def revoke(self, flags: int = 0) -> None:
+        """Ends running operations, of other threads too, but keeps the communicator: it can be shrunk, split, destroyed."""
+        self._check(calls.ncclCommRevoke(self._ptr, flags), "ncclCommRevoke")
+
+    def suspend(self, flags: CommSuspendFlag = CommSuspendFlag.MEM) -> None:
+        """Releases the communicator's memory. Every rank calls; it is not used until :meth:`resume`."""
+        self._check(calls.ncclCommSuspend(self._ptr, int(flags)), "ncclCommSuspend")
+
+    def resume(self) -> None:
+        """Brings back what :meth:`suspend` released. Every rank calls."""
+        self._check(calls.ncclCommResume(self._ptr), "ncclCommResume")
+
+    def __enter__(self) -> "Communicator":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.destroy()
+        else:
+            self.abort()
+
+    # ---- Asking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def ptr(self) -> int:
+        """The C handle (``ncclComm_t``), 0 when released."""
+        return self._ptr or 0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it is made and not yet released."""
+        return self._ptr is not None
+
+    @property
+    def device(self) -> int:
+        """Number of the CUDA device; 0 in host mode."""
+        n = ctypes.c_int()
+        self._check(calls.ncclCommCuDevice(self._ptr, ctypes.byref(n)), "ncclCommCuDevice")
+        return n.value
+
+    cuda_dev = device
+
+    def get_async_error(self) -> int:
+        """The state: 0 ready, 7 while a nonblocking call or its work runs, else the code of the first failure. Any thread."""
+        state = ctypes.c_int()
+        self._settle()
+        check(calls.ncclCommGetAsyncError(self._ptr, ctypes.byref(state)), "ncclCommGetAsyncError")
+        return state.value
+
+    def get_last_error(self) -> str:
+        """Text of the first failure of this communicator, else of the last error of the thread."""
+        return last_error(self._ptr)
+
+    def wait(self, timeout: Optional[float] = None) -> None:
+        """Waits until a nonblocking communicator is no longer in progress.
+
+        Args:
+            timeout: seconds; None waits as long as it takes. TimeoutError when they are over; nothing is ended by that.
+
+        Raises:
+            NCCLError: the failure of what was in progress.
+        """
+        if self._parent is not None and self._box.value is None:
+            self._parent.wait(timeout)
+        end, nap = None if timeout is None else time.monotonic() + timeout, 1e-5
+        while True:
+            state = self.get_async_error()
+            if state != IN_PROGRESS:
+                break
+            if end is not None and time.monotonic() > end:
+                raise TimeoutError(f"{self!r} is still in progress after {timeout} s")
+            time.sleep(nap)
+            nap = min(nap * 2, 0.002)
+        if state:
+            raise error_of(state, "ncclCommGetAsyncError", last_error(self._ptr))
+        self._kept.clear()
+        for child in self._children:
+            child._settle()
+            if child._ptr is not None:
+                child._ask_who()
+        self._children.clear()
+
+    def get_mem_stat(self, stat: NcclCommMemStat) -> int:
+        """A figure of the memory that the communicator holds, in bytes."""
+        value = ctypes.c_uint64()
+        self._check(calls.ncclCommMemStats(self._ptr, int(stat), ctypes.byref(value)), "ncclCommMemStats")
+        return value.value
+
+    def stats(self) -> dict:
+        """Counters since it was made: calls, table_hits, table_misses, bytes, shared_bytes, private_bytes, front_nanoseconds."""
+        c = CStats()
+        self._check(calls.gcclCommGetStats(self._ptr, ctypes.byref(c)), "gcclCommGetStats")
+        return {name: getattr(c, name) for name, _ in CStats._fields_[3:]}
+
+    def __repr__(self) -> str:
+        state = f"rank {self.rank} of {self.nranks}, {self.kind}" if "rank" in self.__dict__ else "empty"
+        return f"<gccl.Communicator {state}{'' if self._ptr is not None else ', not usable'}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a communicator belongs to its process: send the UniqueId and make one there")
+
+    # ---- What every call shares ------------------------------------------------------------------------------------
+
+    def _check(self, rc: int, call: str) -> None:
+        if rc or _interrupt.pending:
+            self._failed(rc, call)
+
+    def _failed(self, rc: int, call: str) -> None:
+        """For a call that did not simply succeed: raises what is to be raised."""
+        _interrupt.finish()
+        if rc in (0, IN_PROGRESS):
+            return
+        if self._ptr is None:
+            raise error_of(4, call, f"{call}: {self!r}: it was destroyed, aborted, or is still being made (see wait())")
+        text = last_error()
+        if not text:
+            text = last_error(self._ptr) or get_error_string(rc)
+        raise error_of(rc, call, text)
+
+    def _special(self, stream: Any, *used: Resolved) -> Optional[int]:
+        """The stream of a call that is not the plain one: checks devices, keeps buffers alive until the work is done."""
+        for r in used:
+            if (r[3] == HOST) == self._cuda:
+                raise NcclInvalid(
+                    f"a buffer in {'host' if r[3] == HOST else 'CUDA'} memory on a {self.kind} communicator: make it with "
+                    f"device={'host' if r[3] == HOST else 'cuda'!r}, or move the buffer"
+                )
+        if stream is None and self._cuda and used:
+            stream = current_of(used[0][5])
+        if isinstance(stream, Stream):
+            stream.keep(self, *used)
+        if _group.inside():
+            _group.keep(self, *used)
+        if not self.blocking:
+            self._kept.append(used)
+        return handle_of(stream)
+
+    # A call is plain when its buffers are host memory on a blocking host communicator, outside any group, without a stream.
+    # Each method tests that in line: it is what a small call costs.
+
+    def _pair(self, call: str, send: Any, recv: Any, stream: Any, ratio: int = 1, inverse: bool = False) -> Any:
+        """Resolves a send and a receive buffer of one type; recv has ratio times the elements of send (inverse: send has)."""
+        s = resolve(send)
+        if recv is None or recv is send:
+            r = s
+        else:
+            r = resolve(recv)
+            if r[2] != s[2]:
+                raise NcclInvalid(f"{call}: sendbuf is {NAMES[s[2]]}, recvbuf {NAMES[r[2]]}: both must be of one type")
+        few, many = (r[1], s[1]) if inverse else (s[1], r[1])
+        if many != few * ratio:
+            raise NcclInvalid(
+                f"{call}: sendbuf has {s[1]} elements, recvbuf {r[1]}: "
+                + (f"{'sendbuf' if inverse else 'recvbuf'} must have {ratio} (nranks) times as many" if ratio != 1 else "they must be equal")
+            )
+        if r[4]:
+            raise NcclInvalid(f"{call}: the receive buffer is read-only")
+        if r[3] != s[3]:
+            raise NcclInvalid(f"{call}: sendbuf and recvbuf are on different devices")
+        if stream is not None or self._cuda or s[3] != HOST or _group.open_groups or not self.blocking:
+            stream = self._special(stream, s, r)
+        return s, r, stream
+
+    def _one(self, call: str, buffer: Any, write: bool, stream: Any) -> Any:
+        b = resolve(buffer)
+        if write and b[4]:
+            raise NcclInvalid(f"{call}: the receive buffer is read-only")
+        if stream is not None or self._cuda or b[3] != HOST or _group.open_groups or not self.blocking:
+            stream = self._special(stream, b)
+        return b, stream
+
+    # ---- Collectives -----------------------------------------------------------------------------------------------
+
+    def allreduce(self, sendbuf: Any, recvbuf: Any = None, op: Op = NcclRedOp.SUM, *, stream: Any = None) -> None:
+        """Combines sendbuf of all ranks element by element into recvbuf, bit for bit the same on all.
+
+        Args:
+            sendbuf, recvbuf: same type and number of elements; recvbuf None or the same object is in place.
+            op: SUM, PROD, MAX, MIN, AVG, or of :meth:`create_pre_mul_sum`.
+            stream: see the module's text.
+        """
+        s = resolve(sendbuf)
+        if recvbuf is None or recvbuf is sendbuf:
+            r = s
+        else:
+            r = resolve(recvbuf)
+        if (
+            s[1] != r[1] or s[2] != r[2] or r[4] or s[3] != HOST or r[3] != HOST or stream is not None
+            or _group.open_groups or self._cuda or not self.blocking
+        ):  # fmt: skip
+            s, r, stream = self._pair("allreduce", sendbuf, recvbuf, stream)
+        rc = calls.ncclAllReduce(s[0], r[0], s[1], s[2], op, self._ptr, stream)
+        if rc or _interrupt.pending:
+            self._failed(rc, "ncclAllReduce")
+
+    def reduce(self, sendbuf: Any, recvbuf: Any = None, op: Op = NcclRedOp.SUM, root: Optional[int] = None, *, stream: Any = None) -> None:
+        """Combines sendbuf of all ranks into recvbuf of root; other ranks may pass recvbuf None. root None is :meth:`allreduce`."""
+        if root is None:
+            self.allreduce(sendbuf, recvbuf, op, stream=stream)
+            return
+        if self.rank == root:
+            s, r, stream = self._pair("reduce", sendbuf, recvbuf, stream)
+            out = r[0]
+        else:
+            s, stream = self._one("reduce", sendbuf, False, stream)
+            out = None
+        self._check(calls.ncclReduce(s[0], out, s[1], s[2], op, root, self._ptr, stream), "ncclReduce")
+
+    def broadcast(self, sendbuf: Any, recvbuf: Any = None, root: int = 0, *, stream: Any = None) -> None:
+        """Copies sendbuf of root to recvbuf on all ranks. recvbuf None is in place; other ranks may pass sendbuf None."""
+        if recvbuf is None:
+            recvbuf = sendbuf
+        if self.rank == root:
+            s, r, stream = self._pair("broadcast", sendbuf, recvbuf, stream)
+        else:
+            r, stream = self._one("broadcast", recvbuf, True, stream)
+            s = r
+        self._check(calls.ncclBroadcast(s[0], r[0], r[1], r[2], root, self._ptr, stream), "ncclBroadcast")
+
+    def allgather(self, sendbuf: Any, recvbuf: Any, *, stream: Any = None) -> None:
+        """Collects sendbuf of each rank into recvbuf, ordered by rank: recvbuf has nranks times as many elements.
+
+        In place when sendbuf is the part of recvbuf at rank.
+        """
+        s, r, stream = self._pair("allgather", sendbuf, recvbuf, stream, self.nranks)
+        self._check(calls.ncclAllGather(s[0], r[0], s[1], s[2], self._ptr, stream), "ncclAllGather")
+
+    def reduce_scatter(self, sendbuf: Any, recvbuf: Any, op: Op = NcclRedOp.SUM, *, stream: Any = None) -> None:
+        """Combines sendbuf of all ranks and leaves part r on rank r: sendbuf has nranks times the elements of recvbuf."""
+        s, r, stream = self._pair("reduce_scatter", sendbuf, recvbuf, stream, self.nranks, True)
+        self._check(calls.ncclReduceScatter(s[0], r[0], r[1], r[2], op, self._ptr, stream), "ncclReduceScatter")
+
+    def alltoall(self, sendbuf: Any, recvbuf: Any, *, stream: Any = None) -> None:
+        """Sends part r of sendbuf to rank r, receives part s of recvbuf from rank s. Equal sizes, divisible by nranks; not in place."""
+        s, r, stream = self._pair("alltoall", sendbuf, recvbuf, stream)
+        if s[1] % self.nranks:
+            raise NcclInvalid(f"alltoall: {s[1]} elements do not divide into {self.nranks} equal parts")
+        self._check(calls.ncclAlltoAll(s[0], r[0], s[1] // self.nranks, s[2], self._ptr, stream), "ncclAlltoAll")
+
+    def gather(self, sendbuf: Any, recvbuf: Any = None, root: Optional[int] = None, *, stream: Any = None) -> None:
+        """Collects sendbuf of each rank into recvbuf of root (nranks times as many elements). root None is :meth:`allgather`."""
+        if root is None:
+            self.allgather(sendbuf, recvbuf, stream=stream)
+            return
+        if self.rank == root:
+            s, r, stream = self._pair("gather", sendbuf, recvbuf, stream, self.nranks)
+            out = r[0]
+        else:
+            s, stream = self._one("gather", sendbuf, False, stream)
+            out = None
+        self._check(calls.ncclGather(s[0], out, s[1], s[2], root, self._ptr, stream), "ncclGather")
+
+    def scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0, *, stream: Any = None) -> None:
+        """Sends part r of root's sendbuf (nranks times the elements of recvbuf) to recvbuf of rank r; elsewhere sendbuf may be None."""
+        if self.rank == root:
+            s, r, stream = self._pair("scatter", sendbuf, recvbuf, stream, self.nranks, True)
+            source = s[0]
+        else:
+            r, stream = self._one("scatter", recvbuf, True, stream)
+            source = None
+        self._check(calls.ncclScatter(source, r[0], r[1], r[2], root, self._ptr, stream), "ncclScatter")
+
+    # ---- Messages --------------------------------------------------------------------------------------------------
+
+    def send(self, sendbuf: Any, peer: int, *, stream: Any = None) -> None:
+        """Sends to peer, which receives as many elements of the same type. Messages of a pair match in order; there are no tags.
+
+        Waits for the receiver. Messages that must run side by side, and those to oneself, stand in one group.
+        """
+        s, stream = self._one("send", sendbuf, False, stream)
+        self._check(calls.ncclSend(s[0], s[1], s[2], peer, self._ptr, stream), "ncclSend")
+
+    def recv(self, recvbuf: Any, peer: int, *, stream: Any = None) -> None:
+        """Receives from peer; see :meth:`send`."""
+        r, stream = self._one("recv", recvbuf, True, stream)
+        self._check(calls.ncclRecv(r[0], r[1], r[2], peer, self._ptr, stream), "ncclRecv")
+
+    # ---- Windows and one-sided operations --------------------------------------------------------------------------
+
+    def register_window(self, buffer: Any, flags: Optional[WindowFlag] = None) -> RegisteredWindowHandle:
+        """Makes a buffer of :func:`empty` or :func:`mem_alloc` reachable for all ranks. Every rank calls, sizes may differ.
+
+        Args:
+            flags: COLL_SYMMETRIC (the default here) for collectives on the window and :meth:`put_signal`.
+        """
+        window = RegisteredWindowHandle(self, buffer, WindowFlag.COLL_SYMMETRIC if flags is None else flags)
+        self._check(window._register(), "ncclCommWindowRegister")
+        return window
+
+    def register_buffer(self, buffer: Any) -> RegisteredBufferHandle:
+        """Says that a buffer will be used often. A hint: it changes speed at most. Local."""
+        handle = RegisteredBufferHandle(self, buffer)
+        self._check(handle._register(), "ncclCommRegister")
+        return handle
+
+    def put_signal(
+        self,
+        local_buffer: Any,
+        peer: int,
+        peer_window: RegisteredWindowHandle,
+        peer_window_offset: int = 0,
+        signal_index: int = 0,
+        context: int = 0,
+        flags: int = 0,
+        *,
+        stream: Any = None,
+    ) -> None:
+        """Writes local_buffer into peer's part of the window, peer_window_offset bytes from its start, then signals peer.
+
+        local_buffer lies in a window of this communicator. To one peer everything arrives in order, and a signal that is
+        seen means that its data is there. Indices, contexts and flags are 0.
+        """
+        b, stream = self._one("put_signal", local_buffer, False, stream)
+        rc = calls.ncclPutSignal(
+            b[0], b[1], b[2], peer, peer_window.handle, peer_window_offset, signal_index, context, flags, self._ptr, stream
+        )
+        self._check(rc, "ncclPutSignal")
+
+    def signal(self, peer: int, signal_index: int = 0, context: int = 0, flags: int = 0, *, stream: Any = None) -> None:
+        """Signals peer after all earlier puts and signals to it."""
+        stream = self._special(stream)
+        self._check(calls.ncclSignal(peer, signal_index, context, flags, self._ptr, stream), "ncclSignal")
+
+    def wait_signal(self, descs: Union[WaitSignalDesc, Sequence[WaitSignalDesc]], *, stream: Any = None) -> None:
+        """Waits until each entry's signals have come, and takes them off the count."""
+        entries = [descs] if isinstance(descs, WaitSignalDesc) else list(descs)
+        array = (CWaitSignal * max(len(entries), 1))(*[(d.op_count, d.peer, d.signal_index, d.context) for d in entries])
+        stream = self._special(stream)
+        self._check(calls.ncclWaitSignal(len(entries), array, self._ptr, stream), "ncclWaitSignal")
+
+    # ---- Operators -------------------------------------------------------------------------------------------------
+
+    def create_pre_mul_sum(self, scalar: Any, datatype: Optional[NcclDataType] = None) -> CustomRedOp:
+        """An operator that multiplies each rank's input by scalar and sums the products. Ranks may have different scalars.
+
+        Args:
+            scalar: a number, read now; or a buffer of one element. A buffer in CUDA memory is read while a collective runs.
+            datatype: of the collectives; needed for a number.
+        """
+        address, code, on_device, keep = scalar_of(scalar, datatype)
+        op = ctypes.c_int()
+        rc = calls.ncclRedOpCreatePreMulSum(ctypes.byref(op), address, code, 0 if on_device else 1, self._ptr)
+        self._check(rc, "ncclRedOpCreatePreMulSum")
+        return CustomRedOp(self, op.value, keep)
+
+    def close_all_resources(self) -> None:
+        """There for code that calls it: windows, buffers and operators go with the communicator."""

@@ -1,0 +1,3 @@
+"""Version of the package: that of the library it belongs to."""
+
+__version__ = "2.30.7"
