@@ -34,14 +34,14 @@ func (s *setup) has(part string) bool { return s.only == "" || s.only == part }
 func main() {
 	var s setup
 	var rounds int
-	var name, results string
+	var name, results, note string
 	cmd := &cobra.Command{
 		Use:           "bench",
 		Short:         "Measure this library against Open MPI, MPICH and a bare C probe in one run",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(*cobra.Command, []string) error { return s.run(rounds, name, results) },
+		RunE:          func(*cobra.Command, []string) error { return s.run(rounds, name, results, note) },
 	}
 	cmd.Flags().StringVar(&s.root, "root", ".", "the repository")
 	cmd.Flags().StringVar(&s.bin, "bin", "build/bin", "folder of gccl-perf and gccl-perf-rank")
@@ -50,6 +50,7 @@ func main() {
 	cmd.Flags().StringVar(&s.python, "python", "python3", "interpreter whose PyTorch gives Gloo")
 	cmd.Flags().IntVar(&rounds, "rounds", 5, "alternating rounds; a figure is the median over them")
 	cmd.Flags().StringVar(&results, "results", "tests/perf/results", "folder for the results")
+	cmd.Flags().StringVar(&note, "note", "", "a sentence for the report about the conditions of this run")
 	cmd.Flags().StringVar(&name, "name", "host", "file name of the results, without ending")
 	if err := cmd.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -85,7 +86,7 @@ func label(c contender) string {
 	return c.name
 }
 
-func (s *setup) run(rounds int, name, results string) error {
+func (s *setup) run(rounds int, name, results, note string) error {
 	var err error
 	if s.root, err = filepath.Abs(s.root); err != nil {
 		return err
@@ -123,6 +124,9 @@ func (s *setup) run(rounds int, name, results string) error {
 	fmt.Fprintf(&text, "float32 sum all-reduce, out of place. Fresh inputs and a barrier outside the timer before each call; rank r on core r modulo cores, for every\n"+
 		"contender; each figure is the mean over ranks, then the median over alternating rounds of one run. Timer calls are included everywhere.\n\n")
 	fmt.Fprintf(&text, "Load average before the run: %s (anything much above 0 means that somebody else was measured too).\n\n", loadAverage())
+	if note != "" {
+		fmt.Fprintf(&text, "%s\n\n", note)
+	}
 	for _, m := range missing {
 		fmt.Fprintf(&text, "Missing: %s\n\n", m)
 	}
