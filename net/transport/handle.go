@@ -128,9 +128,14 @@ func failed(op string, rc C.int, why *[C.GCCL_NET_TEXT]C.char) error {
 
 // Register registers bytes at an address for an endpoint's connections. The memory is not Go's.
 func Register(ep Handle, addr uintptr, bytes uint64) (Memory, error) {
+	return RegisterDevice(ep, addr, bytes, -1, 0)
+}
+
+// RegisterDevice registers memory of a device, whose first byte is the one at offset of a dma-buf, which stays the caller's.
+func RegisterDevice(ep Handle, addr uintptr, bytes uint64, dmabuf int, offset uint64) (Memory, error) {
 	var why [C.GCCL_NET_TEXT]C.char
 	var m *C.gccl_net_mr
-	if rc := C.tp_reg((*C.gccl_net_ep)(ep), C.uintptr_t(addr), C.uint64_t(bytes), -1, 0, &m, &why[0]); rc < 0 {
+	if rc := C.tp_reg((*C.gccl_net_ep)(ep), C.uintptr_t(addr), C.uint64_t(bytes), C.int(dmabuf), C.uint64_t(offset), &m, &why[0]); rc < 0 {
 		return Memory{}, failed("register memory", rc, &why)
 	}
 	return Memory{m}, nil

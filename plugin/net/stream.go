@@ -12,6 +12,11 @@ static int ls_write(np_lane *l, const void *data, uint32_t bytes) {
   return 1;
 }
 
+static int ls_left(np_lane *l) {
+  l->ops->progress(l);
+  return l->ops->idle(l) ? 1 : gccl_net_faulted(&l->fault) ? -1 : 0;
+}
+
 static int64_t ls_read(np_lane *l, uint32_t at, void *data, uint32_t bytes, int *rest) {
   uint32_t n;
   l->ops->progress(l);
@@ -44,19 +49,28 @@ var _ io.ReadWriter = (*laneStream)(nil)
 
 func (s *laneStream) failure() error { return errors.New(C.GoString(&s.lane.fault.text[0])) }
 
-// Write sends b, of 1 to NP_FRAME bytes.
+// Write sends b, of 1 to NP_FRAME bytes, and returns when they have left: nobody may look after the lane for a while then.
 func (s *laneStream) Write(b []byte) (int, error) {
-	err := wait(s.ctx, func() (bool, error) {
-		rc := C.ls_write(s.lane, unsafe.Pointer(unsafe.SliceData(b)), C.uint32_t(len(b)))
-		if rc < 0 {
-			return false, s.failure()
-		}
-		return rc == 1, nil
-	})
+	err := s.until(func() C.int { return C.ls_write(s.lane, unsafe.Pointer(unsafe.SliceData(b)), C.uint32_t(len(b))) })
+	if err == nil {
+		err = s.until(func() C.int { return C.ls_left(s.lane) })
+	}
 	if err != nil {
 		return 0, err
 	}
 	return len(b), nil
+}
+
+// until repeats a step as long as it gives 0.
+func (s *laneStream) until(step func() C.int) error {
+	return wait(s.ctx, func() (bool, error) {
+		switch rc := step(); {
+		case rc < 0:
+			return false, s.failure()
+		default:
+			return rc > 0, nil
+		}
+	})
 }
 
 func (s *laneStream) Read(b []byte) (n int, err error) {

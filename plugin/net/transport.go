@@ -238,7 +238,7 @@ func (c *conn) discard() {
 }
 
 // stuck is how long a call of a plugin may take after the deadline, though it must not block at all.
-const stuck = 5 * time.Second
+var stuck = 5 * time.Second
 
 // Connect makes the control connection, proves the secret over it, and makes the one for bulk.
 func (c *conn) Connect(ctx stdctx.Context, remote []byte) error {

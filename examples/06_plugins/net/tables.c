@@ -21,6 +21,7 @@ static int properties_v11(int dev, np_props_v11 *p) {
                       .speed = q.speed,
                       .maxComms = q.maxComms,
                       .maxRecvs = q.maxRecvs,
+                      .netDeviceType = q.netDeviceType,
                       .vProps = {.ndevs = 1},
                       .maxP2pBytes = q.maxP2pBytes,
                       .maxCollBytes = q.maxCollBytes,
