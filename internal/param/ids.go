@@ -22,6 +22,7 @@ const (
 	GCCLTuneFile
 	GCCLPlanFile
 	GCCLCudaLibrary
+	GCCLLibrary
 	GCCLGin
 	GCCLGinHot
 	GCCLGinSpin

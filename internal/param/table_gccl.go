@@ -38,6 +38,8 @@ var gcclDefs = []Def{
 		Text: "Largest size of a trace file. What comes after it is not written, which the log says once."},
 	{ID: GCCLCudaLibrary, Name: "GCCL_CUDA_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
 		Text: "Path of the CUDA driver library to load in place of libcuda.so.1: for tests with a stand-in, which brings its own kernels."},
+	{ID: GCCLLibrary, Name: "GCCL_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
+		Text: "File of this library that the Python package loads in place of its own; programs in C are not concerned."},
 	{ID: GCCLTuneFile, Name: "GCCL_TUNE_FILE", Type: TypeString, Default: "", Subsys: "coll", Strict: true,
 		Text: "File that decides which method a size takes: a machine measured by gccl-perf --calibrate, or a table. It must say the same on all ranks."},
 	{ID: GCCLPlanFile, Name: "GCCL_PLAN_FILE", Type: TypeString, Default: "", Subsys: "coll", Strict: true,

@@ -153,11 +153,26 @@ class Communicator:
         In a group, the communicator is ready after the group. Raises NCCLTimeout naming the ranks that did not come
         (``GCCL_INIT_TIMEOUT``), NCCLInvalidArgument for ranks out of range, NCCLInvalidUsage for ranks that differ.
         """
-        ids = _ids(unique_id)
         comm = cls()
-        comm._begin(nranks, rank, device_kind(device), _blocking(config))
-        out = ctypes.byref(comm._box)
-        with _Kind(comm.kind):
+        comm.initialize(nranks, rank, unique_id, config, device=device)
+        return comm
+
+    def initialize(
+        self,
+        nranks: int,
+        rank: int,
+        unique_id: Union[UniqueId, Sequence[UniqueId]],
+        config: Optional[NCCLConfig] = None,
+        *,
+        device: Optional[str] = None,
+    ) -> None:
+        """:meth:`init` of an object that exists already, so that another thread can abort it while it waits."""
+        ids = _ids(unique_id)
+        if self._box.value is not None:
+            raise NcclInvalid("initialize: the communicator is made already")
+        self._begin(nranks, rank, device_kind(device), _blocking(config))
+        out = ctypes.byref(self._box)
+        with _Kind(self.kind):
             if len(ids) == 1:
                 rc = calls.ncclCommInitRankConfig(out, nranks, ids[0]._c, rank, _c_config(config))
                 call = "ncclCommInitRankConfig"
@@ -165,8 +180,7 @@ class Communicator:
                 array = (CUniqueId * len(ids))(*[i._c for i in ids])
                 rc = calls.ncclCommInitRankScalable(out, nranks, rank, len(ids), array, _c_config(config))
                 call = "ncclCommInitRankScalable"
-        comm._made(rc, call)
-        return comm
+        self._made(rc, call)
 
     @classmethod
     def init_all(cls, devices: Union[int, Sequence[int], None] = None, *, device: Optional[str] = None) -> List["Communicator"]:

@@ -15,13 +15,14 @@ from ._library import calls
 
 TYPE_CHECKING = False  # as of typing, which is most of the time that an import would take
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, Callable, Dict, List, Optional
 
 _pid: Optional[int] = None
 # Handles that are alive. Only single operations on them, which are atomic: a lock could be held when garbage collection calls.
 _live: Dict[int, str] = {}  # communicators, with their names for warnings
 _streams: Dict[int, bool] = {}
 _leaked: List[Any] = []
+_before: List[Callable[[], None]] = []
 
 
 def begin() -> None:
@@ -69,9 +70,16 @@ def leak(kept: List[Any]) -> None:
     _leaked.append(kept)
 
 
+def first(end: Callable[[], None]) -> None:
+    """Calls end at exit, before anything is released."""
+    _before.append(end)
+
+
 def _end() -> None:
     if not ours():
         return
+    for end in _before:
+        end()
     from . import _interrupt
 
     for handle in list(_live):

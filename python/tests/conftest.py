@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DEADLINE = 60  # seconds a test's ranks may take, on a slow and busy machine
+DEADLINE = 120  # seconds a test's ranks may take, on a slow and busy machine
 
 
 def _serve(nranks, rank, pipe):
@@ -34,23 +34,21 @@ def _serve(nranks, rank, pipe):
 
 
 class Ranks:
-    """nranks processes with one communicator."""
+    """Processes that are ranks: serve(nranks, rank, pipe, *args) in each, which answers what it is sent."""
 
-    def __init__(self, nranks):
+    def __init__(self, nranks, serve, *args):
         context = multiprocessing.get_context("spawn")
         self.nranks, self.pipes, self.processes = nranks, [], []
         for rank in range(nranks):
             here, there = context.Pipe()
-            p = context.Process(target=_serve, args=(nranks, rank, there), daemon=True)
+            p = context.Process(target=serve, args=(nranks, rank, there, *args), daemon=True)
             p.start()
             there.close()
             self.pipes.append(here)
             self.processes.append(p)
-        unique_id = self._receive(0)
-        for pipe in self.pipes[1:]:
-            pipe.send(unique_id)
 
-    def _receive(self, rank):
+    def receive(self, rank):
+        """What a rank says next."""
         if not self.pipes[rank].poll(DEADLINE):
             self.kill()
             pytest.fail(f"rank {rank} of {self.nranks} has not answered within {DEADLINE} s")
@@ -60,7 +58,7 @@ class Ranks:
         """function(comm, *args) on every rank; returns the results by rank, or fails with the first rank's traceback."""
         for pipe in self.pipes:
             pipe.send((function, args))
-        answers = [self._receive(rank) for rank in range(self.nranks)]
+        answers = [self.receive(rank) for rank in range(self.nranks)]
         for rank, (good, value) in enumerate(answers):
             if not good:
                 self.kill()  # what the communicator's state is now, nobody knows
@@ -70,7 +68,16 @@ class Ranks:
     def kill(self):
         for p in self.processes:
             p.kill()
-        _pools.pop(self.nranks, None)
+        for key in [k for k, pool in _pools.items() if pool is self]:
+            del _pools[key]
+
+    def close(self):
+        for pipe in self.pipes:
+            pipe.close()
+        for p in self.processes:
+            p.join(20)
+            if p.is_alive():
+                p.kill()
 
 
 _pools = {}
@@ -78,14 +85,28 @@ _pools = {}
 
 @pytest.fixture
 def ranks():
-    """ranks(n) gives n running ranks."""
+    """ranks(n) gives n running ranks of one communicator."""
 
     def of(nranks):
         if nranks not in _pools:
-            _pools[nranks] = Ranks(nranks)
+            pool = _pools[nranks] = Ranks(nranks, _serve)
+            unique_id = pool.receive(0)
+            for pipe in pool.pipes[1:]:
+                pipe.send(unique_id)
         return _pools[nranks]
 
     return of
+
+
+@pytest.fixture
+def torch_ranks(tmp_path_factory):
+    """Three running ranks of a process group of torch.distributed."""
+    import torch_ranks as module
+
+    if "torch" not in _pools:
+        meet = tmp_path_factory.mktemp("torch") / "rendezvous"
+        _pools["torch"] = Ranks(3, module.serve, str(meet))
+    return _pools["torch"]
 
 
 @pytest.fixture
@@ -100,9 +121,4 @@ def alone():
 
 def pytest_sessionfinish(session, exitstatus):
     for pool in list(_pools.values()):
-        for pipe in pool.pipes:
-            pipe.close()
-        for p in pool.processes:
-            p.join(10)
-            if p.is_alive():
-                p.kill()
+        pool.close()
