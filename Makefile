@@ -73,6 +73,7 @@ include $(wildcard cmd/gccl-perf/build.mk)
 
 include device/fake/build.mk
 include device/cpu/build.mk
+include device/cudart/build.mk
 include tests/gpu/bundle.mk
 include device/cuda/build.mk
 
@@ -196,8 +197,10 @@ examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
 
 .PHONY: install
 install: build
-	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)/gccl_device/impl $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(DESTDIR)$(LIBDIR)
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cudart $(DESTDIR)$(INCLUDEDIR)/gccl_device/impl $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(LIB)/libgccl-cudart.so $(DESTDIR)$(LIBDIR)
+	install -m 755 $(LIB)/cudart/libcudart.so.1* $(DESTDIR)$(LIBDIR)/cudart
+	ln -sf ../libgccl-cudart.so $(DESTDIR)$(LIBDIR)/cudart/libcudart.so
 	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so.2
 	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so
 	install -m 644 $(wildcard include/*.h) $(DESTDIR)$(INCLUDEDIR)

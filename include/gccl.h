@@ -683,6 +683,10 @@ ncclResult_t gcclStreamQuery(cudaStream_t stream);
 /* Finishes the enqueued work, ends the worker and releases the stream. NULL succeeds. */
 ncclResult_t gcclStreamDestroy(cudaStream_t stream);
 
+/* Runs fn(arg) once, when the host stream has done what was enqueued before; on a NULL stream in the calling thread,
+ * before the call returns. fn must not wait for work of the same stream. fn NULL: ncclInvalidArgument. */
+ncclResult_t gcclStreamLaunchHostFunc(cudaStream_t stream, void (*fn)(void* arg), void* arg);
+
 /* Counters of one communicator since it was made. Start from GCCL_COMM_STATS_INITIALIZER. The structure may grow
  * at its end; the library fills as much as size says. */
 typedef struct gcclCommStats {

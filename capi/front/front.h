@@ -113,6 +113,8 @@ struct gccl_task {
   gccl_batch *batches;
   gccl_op *ops;
   struct gccl_rendezvous *before, *after; /* several streams of one group: see launch.c */
+  void (*call)(void *);                   /* a function of the user instead of batches; NULL: none */
+  void *arg;
 };
 /* NULL, the legacy and the per-thread stream mean the caller itself: *out = NULL. */
 ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char *call);
@@ -145,7 +147,8 @@ ncclResult_t gccl_operation_failed(const struct ncclComm *comm, int rc, const ch
 ncclResult_t gccl_lonely_message(const struct ncclComm *comm, const char *call);
 ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
 ncclResult_t gccl_launch_group(gccl_group *g, const char *call);
-void gccl_task_run(gccl_task *); /* runs and frees */
+void gccl_task_run(gccl_task *);                            /* runs and frees */
+gccl_task *gccl_task_call(void (*call)(void *), void *arg); /* NULL: out of memory */
 
 /* --- mem.c --- */
 /* The window of a program, or NULL. */

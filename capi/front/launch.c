@@ -89,6 +89,7 @@ void gccl_task_run(gccl_task *t) {
     rendezvous_unref(after);
   }
   if (t->nbatches) gccl_drive(t->batches, t->nbatches);
+  if (t->call) t->call(t->arg);
   release_others(t);
 }
 
@@ -98,6 +99,14 @@ static gccl_task *task_new(int nbatches, int nops) {
   t->nbatches = nbatches;
   t->batches = (gccl_batch *)(t + 1);
   t->ops = (gccl_op *)(t->batches + nbatches);
+  return t;
+}
+
+gccl_task *gccl_task_call(void (*call)(void *), void *arg) {
+  gccl_task *t = task_new(0, 0);
+  if (!t) return NULL;
+  t->call = call;
+  t->arg = arg;
   return t;
 }
 

@@ -168,3 +168,18 @@ GCCL_OWN_API ncclResult_t gcclStreamDestroy(cudaStream_t stream) {
   gccl_stream_free(s);
   return ncclSuccess;
 }
+
+GCCL_OWN_API ncclResult_t gcclStreamLaunchHostFunc(cudaStream_t stream, void (*fn)(void *), void *arg) {
+  gccl_stream *s;
+  ncclResult_t rc = find_own(stream, &s, "gcclStreamLaunchHostFunc");
+  if (rc != ncclSuccess) return rc;
+  if (!fn) return gccl_fail(ncclInvalidArgument, "gcclStreamLaunchHostFunc: fn is NULL");
+  if (!s) {
+    fn(arg);
+    return ncclSuccess;
+  }
+  gccl_task *t = gccl_task_call(fn, arg);
+  if (!t) return gccl_fail(ncclSystemError, "gcclStreamLaunchHostFunc: out of memory");
+  gccl_stream_push(s, t);
+  return ncclSuccess;
+}

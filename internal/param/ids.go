@@ -30,6 +30,10 @@ const (
 	GCCLGinCPU
 	GCCLTrace
 	GCCLTraceLimit
+	GCCLTop
+	GCCLTopDir
+	GCCLReportSignal
+	GCCLCudartDevices
 
 	// Logs and files.
 	NCCLDebug

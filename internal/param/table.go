@@ -11,7 +11,7 @@ var table, byName = buildTable()
 
 func buildTable() (t [numIDs]Def, names map[string]ID) {
 	names = make(map[string]ID)
-	for _, group := range [][]Def{gcclDefs, logDefs, socketDefs, netDefs, ginDefs, pathDefs, methodDefs, memoryDefs, commDefs} {
+	for _, group := range [][]Def{gcclDefs, logDefs, socketDefs, netDefs, ginDefs, toolDefs, pathDefs, methodDefs, memoryDefs, commDefs} {
 		for _, d := range group {
 			if d.Param == nil && d.State == Public && strings.HasPrefix(d.Name, "GCCL_") {
 				d.Param = &ParamInfo{Type: d.Type.ctype(), Published: true}

@@ -17,7 +17,7 @@ var gcclDefs = []Def{
 	{ID: GCCLYieldUs, Name: "GCCL_YIELD_US", Type: TypeInt, Default: "auto", Min: 0, Max: 1_000_000, Unit: "us", Subsys: "wait", Strict: true,
 		Text: "How long a host wait yields the CPU before it sleeps in the kernel."},
 	{ID: GCCLLate, Name: "GCCL_LATE", Type: TypeDuration, Default: "10s", Min: 0, Max: int64(24 * time.Hour), Unit: "s", Subsys: "wait", Strict: true,
-		Text: "After how long a waiting operation says in the log what it is, which rank it waits for and how far that rank is; again after 6 and 30 times as long. 0 never."},
+		Text: "After how long a waiting operation is reported in the log; again after 6 and 30 times as long. 0 never. Of a collective one rank says which ranks have not joined it, what they have finished and whether their processes live; of a message and a signal each rank says whom it waits for, and ranks that wait for each other in a circle are named."},
 	{ID: GCCLStageBytes, Name: "GCCL_STAGE_BYTES", Type: TypeSize, Default: "auto", Min: 64 << 10, Max: 1 << 40, Unit: "bytes", Subsys: "memory", Agree: true, Strict: true,
 		Text: "Scratch memory per rank through which buffers go that peers cannot reach directly."},
 	{ID: GCCLEagerBytes, Name: "GCCL_EAGER_BYTES", Type: TypeSize, Default: "auto", Min: 0, Max: 1 << 40, Unit: "bytes", Subsys: "coll", Agree: true, Strict: true,
