@@ -20,6 +20,7 @@ void gccl_bridge_fill(gccl_core_api *core) {
   core->param_key = gcclgo_param_key;
   core->param_dump = gcclgo_param_dump;
   core->log_reset = gcclgo_log_reset;
+  core->late = (void (*)(struct ncclComm *, uint64_t, int32_t, const char *, uint64_t))gcclgo_late;
   core->log = (void (*)(int32_t, int32_t, const char *))gcclgo_log;
 }
 

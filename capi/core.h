@@ -127,6 +127,8 @@ typedef struct {
   int32_t (*param_dump)(char *out, int64_t max, int64_t *len);
   void (*log_reset)(void);                                    /* ncclResetDebugInit */
   void (*log)(int32_t level, int32_t rank, const char *text); /* level: ncclDebugLogLevel */
+  /* Collective seq (what it is, in words) of this rank has waited for waited ns, for the turn-th time: one rank of all tells the log. */
+  void (*late)(struct ncclComm *, uint64_t seq, int32_t turn, const char *what, uint64_t waited);
 } gccl_core_api;
 
 /* The core's only exported symbol besides the Go runtime's needs. */

@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"sync"
+	"time"
 
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xlog"
@@ -40,6 +41,19 @@ func gcclgo_log_reset() {
 			e.SetLog(logger())
 		}
 		return nil
+	})
+}
+
+// gcclgo_late is called by an executor that waits.
+//
+//export gcclgo_late
+func gcclgo_late(p *C.struct_ncclComm, seq C.uint64_t, turn C.int32_t, what *C.char, waited C.uint64_t) {
+	guard(nil, func() error {
+		c, err := find("late", p)
+		if err == nil {
+			c.Late(uint64(seq), int(turn), C.GoString(what), time.Duration(waited))
+		}
+		return nil // one that is just ending needs no report
 	})
 }
 

@@ -48,6 +48,8 @@ type Comm struct {
 	ctx    context.Context // ends with abort or destroy
 	cancel context.CancelCauseFunc
 
+	asked questions // of this rank to others, about a late operation; guarded by mu
+
 	told bool // this rank's own failure has been passed on; the watchdog's
 
 	planMu    sync.Mutex

@@ -83,6 +83,7 @@ func (c *Comm) build(s spec) error {
 	if !c.ctl.SwapState(control.Init, control.Ready) {
 		return c.failed(xerr.New(xerr.InvalidUsage, "communicator init", "the communicator was aborted meanwhile"))
 	}
+	c.e.live.add(c)
 	if c.group != nil {
 		c.group.OnFailure(c.peerFailed)
 		c.e.watch.add(c)
@@ -165,6 +166,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return c.meetDevice()
 	}
 	c.group = g
+	g.OnMessage(lateTag, c.hear)
 	if err := c.readHellos(); err != nil {
 		return err
 	}

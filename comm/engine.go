@@ -87,6 +87,7 @@ type Engine struct {
 	ends  obituaries
 	spare spares
 	trace traceWriter
+	live  living
 
 	local     discover.Local // this process's view of the machine
 	measured  measurements

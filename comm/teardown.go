@@ -136,6 +136,7 @@ func (c *Comm) teardown(idle bool, cause error) {
 		idle = c.e.front.Quiesce(c.ctl, abortWait) != xerr.Timeout
 	}
 	c.withdraw()
+	c.e.live.remove(c)
 	c.e.watch.remove(c)
 	c.e.ends.remove(c)
 	var bye sync.WaitGroup

@@ -31,6 +31,10 @@ static char *slab_make(void) {
 
 static void report(const struct ncclComm *c, const char *text) { gccl_core.log(2 /* NCCL_LOG_WARN */, c->rank, text); }
 
+static void late(const struct ncclComm *c, uint64_t seq, int32_t turn, const char *what, uint64_t waited) {
+  gccl_core.late((struct ncclComm *)(uintptr_t)c, seq, turn, what, waited);
+}
+
 struct ncclComm *gccl_handle_new(void) {
   pthread_mutex_lock(&lock);
   char *s = slab_make();
@@ -49,6 +53,7 @@ struct ncclComm *gccl_handle_new(void) {
   c->version = GCCL_COMM_VERSION;
   c->simd = gccl_reduce_best();
   c->report = report;
+  c->late = late;
   c->blocking = 1;
   atomic_store(&c->state, GCCL_COMM_INIT);
   c->magic = GCCL_COMM_MAGIC;

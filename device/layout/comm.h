@@ -150,6 +150,8 @@ struct ncclComm {
   void *worker; /* host stream on which a nonblocking communicator works; front's */
   /* Tells the log, at warning level, what the executor has to say (late operations). The front's; NULL says nothing. */
   void (*report)(const struct ncclComm *, const char *text);
+  /* Tells the core that a collective of this rank has waited for waited ns, for the turn-th time. The front's; NULL says nothing. */
+  void (*late)(const struct ncclComm *, uint64_t seq, int32_t turn, const char *what, uint64_t waited);
   void *exec;                         /* the front's executor state of this communicator */
   void (*release)(struct ncclComm *); /* called when abort is set by a failure, from any thread; may be NULL */
   void *cuda;                         /* its state on the CUDA device; NULL in host mode */

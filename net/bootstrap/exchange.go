@@ -179,6 +179,18 @@ func (g *Group) Recv(ctx context.Context, from int, tag string) ([]byte, error) 
 	return a.parts[0], nil
 }
 
+// OnMessage has f called for every message with this tag, by the goroutine that
+// reads: f must not block, and nobody may call Recv with the tag. Messages that
+// came before are not given to it.
+func (g *Group) OnMessage(tag string, f func(from int, data []byte)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.handlers == nil {
+		g.handlers = map[string]func(int, []byte){}
+	}
+	g.handlers[tag] = f
+}
+
 // deliver takes a message from the host. t.rank is its sender.
 func (g *Group) deliver(t tagged) error {
 	if t.rank < 0 || t.rank >= len(g.members) {
@@ -187,6 +199,11 @@ func (g *Group) deliver(t tagged) error {
 	m := append([]byte(nil), t.data...)
 	key := mailKey{t.rank, t.key.tag}
 	g.mu.Lock()
+	if f := g.handlers[t.key.tag]; f != nil {
+		g.mu.Unlock()
+		f(t.rank, m)
+		return nil
+	}
 	defer g.mu.Unlock()
 	box := g.mail[key]
 	if box == nil {

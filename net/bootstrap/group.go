@@ -28,6 +28,7 @@ type Group struct {
 	mailSize int
 	news     []failure     // every rank that failed, in order
 	gone     map[int]error // ranks that failed or left
+	handlers map[string]func(from int, data []byte)
 	watchers []func(int, error)
 	closing  bool
 	byeAck   chan struct{}

@@ -1,7 +1,10 @@
 #define _GNU_SOURCE
 #include "control.h"
 
+#include "../../layout/names.h"
+
 #include <linux/futex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -199,6 +202,33 @@ int gccl_ctl_in_flight(const ncclComm_s *c, uint64_t *seq) {
 int gccl_ctl_took_part(const ncclComm_s *c, int32_t rank, uint64_t seq) {
   const gccl_area *a = (const gccl_area *)c->peers[rank].area;
   return __atomic_load_n(&a->progress, __ATOMIC_ACQUIRE) >= (seq + 1) << GCCL_STEP_BITS;
+}
+
+/* The last collective that a rank has finished; 0: none. Preconditions: its area is mapped. */
+uint64_t gccl_ctl_finished(const ncclComm_s *c, int32_t rank) {
+  const gccl_area *a = (const gccl_area *)c->peers[rank].area;
+  uint64_t p = __atomic_load_n(&a->progress, __ATOMIC_ACQUIRE) >> GCCL_STEP_BITS;
+  return p ? p - 1 : 0;
+}
+
+/* Whether a rank has published its record of collective seq; call says what it is. Preconditions: its area is mapped. */
+int gccl_ctl_joined(const ncclComm_s *c, int32_t rank, uint64_t seq, char *call, int32_t max) {
+  uint64_t slot = seq & (GCCL_RECORDS - 1);
+  const gccl_record *r = (const gccl_record *)(c->peers[rank].area + c->geo.records) + slot;
+  if (__atomic_load_n(&r->seq, __ATOMIC_ACQUIRE) != seq) return 0;
+  gccl_call x = ((const gccl_call *)(c->peers[rank].area + c->geo.calls))[slot];
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&r->seq, __ATOMIC_RELAXED) != seq) return 0; /* the slot has been used again meanwhile */
+  if (x.coll >= GCCL_NUM_COLLS || x.dtype >= sizeof gccl_type_names / sizeof gccl_type_names[0])
+    snprintf(call, (size_t)max, "an unknown call");
+  else
+    snprintf(call, (size_t)max, "%s of %llu %s", gccl_coll_names[x.coll], (unsigned long long)x.count, gccl_type_names[x.dtype]);
+  return 1;
+}
+
+void gccl_ctl_counted(const ncclComm_s *c, uint64_t *calls, uint64_t *bytes) {
+  *calls = atomic_load_explicit(&c->count.calls, memory_order_relaxed);
+  *bytes = atomic_load_explicit(&c->count.bytes, memory_order_relaxed);
 }
 
 /* Wakes this rank's own sleepers; they look at abort next. */

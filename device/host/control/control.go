@@ -214,6 +214,26 @@ func (c Comm) TookPart(rank int, seq uint64) bool {
 	return C.gccl_ctl_took_part(c.p, C.int32_t(rank), C.uint64_t(seq)) != 0
 }
 
+// Finished is the last collective that a rank has finished. Preconditions: its area is mapped.
+func (c Comm) Finished(rank int) uint64 { return uint64(C.gccl_ctl_finished(c.p, C.int32_t(rank))) }
+
+// Joined says whether a rank has joined a collective, and what its call is as long as it is the newest of GCCL_RECORDS. Preconditions:
+// its area is mapped.
+func (c Comm) Joined(rank int, seq uint64) (call string, ok bool) {
+	var text [96]C.char
+	if C.gccl_ctl_joined(c.p, C.int32_t(rank), C.uint64_t(seq), &text[0], C.int32_t(len(text))) == 0 {
+		return "", false
+	}
+	return C.GoString(&text[0]), true
+}
+
+// Counted is how many communication calls this rank has made, and their bytes.
+func (c Comm) Counted() (calls, bytes uint64) {
+	var n, b C.uint64_t
+	C.gccl_ctl_counted(c.p, &n, &b)
+	return uint64(n), uint64(b)
+}
+
 // Async and SetAsync are what ncclCommGetAsyncError answers.
 func (c Comm) Async() xerr.Code        { return xerr.Code(C.gccl_ctl_async(c.p)) }
 func (c Comm) SetAsync(code xerr.Code) { C.gccl_ctl_async_set(c.p, C.int32_t(code)) }

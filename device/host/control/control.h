@@ -46,6 +46,9 @@ void gccl_ctl_unlatch(ncclComm_s *);
 void gccl_ctl_wake(ncclComm_s *);
 int gccl_ctl_unfinished(const ncclComm_s *);
 int gccl_ctl_in_flight(const ncclComm_s *, uint64_t *seq);
+uint64_t gccl_ctl_finished(const ncclComm_s *, int32_t rank);
+int gccl_ctl_joined(const ncclComm_s *, int32_t rank, uint64_t seq, char *call, int32_t max);
+void gccl_ctl_counted(const ncclComm_s *, uint64_t *calls, uint64_t *bytes);
 int gccl_ctl_took_part(const ncclComm_s *, int32_t rank, uint64_t seq);
 
 int gccl_ctl_plan_add(ncclComm_s *, uint32_t coll, uint32_t cls, uint32_t root, const void *block, uint64_t size, uint64_t *kept);

@@ -9,6 +9,7 @@
 #define GCCL_HOST_EXEC_H
 
 #include "../../layout/comm.h"
+#include "../../layout/names.h"
 #include "../reduce/reduce.h"
 
 /* Results of step and drive. Errors are ncclResult_t values and are latched in the communicator before they return. */
@@ -113,9 +114,8 @@ int gccl_interrupted(void);
 void gccl_interrupt_check(struct ncclComm *comm);
 void gccl_wake_slow(struct ncclComm *comm);
 void gccl_wake_self(struct ncclComm *comm); /* wakes this rank's own sleeper; any thread */
-/* late.c: one line about an operation that has waited for `waited` ns; a cycle of waiting ranks is named. */
-void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited);
-extern const char *const gccl_coll_names[], *const gccl_type_names[], *const gccl_red_names[];
+/* late.c: an operation has waited for `waited` ns, for the turn-th time. */
+void gccl_late_report(const gccl_op *op, int turn, int32_t on, uint64_t waited);
 void gccl_wait_init(void); /* once per process: registers for expedited membarrier */
 uint64_t gccl_now_ns(void);
 

@@ -1,15 +1,9 @@
-/* What to say about an operation that does not end: which one, who is waited for, how far that rank is, and whether ranks
- * wait for each other in a circle. Everything is read from the shared areas; nobody has to answer. */
+/* What to say about an operation that does not end. Of a message or signals: who is waited for, how far that rank is, and whether
+ * ranks wait for each other in a circle; all of it is read from the shared areas. Of a collective the core speaks (comm/late.go). */
 #include <stdio.h>
 #include <time.h>
 
 #include "exec.h"
-
-const char *const gccl_coll_names[] = {"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce",
-                                       "all-to-all", "gather",         "scatter",    "send/recv"};
-const char *const gccl_type_names[] = {"int8",    "uint8",   "int32",   "uint32",   "int64",      "uint64",
-                                       "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
-const char *const gccl_red_names[] = {"sum", "prod", "max", "min", "avg", "premulsum"};
 
 /* Whom a rank sleeps on; -1 if it is awake or waits for several. A sleeper is awake for some microseconds between two naps,
  * often at the same time as the rank that looks, so one look is not enough. */
@@ -34,32 +28,26 @@ static int cycle(const struct ncclComm *c, int on, char *out, size_t size) {
   return 0;
 }
 
-void gccl_late_report(const gccl_op *op, int32_t on, uint64_t waited) {
+void gccl_late_report(const gccl_op *op, int turn, int32_t on, uint64_t waited) {
   const struct ncclComm *c = op->comm;
-  char what[160], where[160], circle[160], text[768];
+  char what[160], where[96], circle[160], text[768];
+  if (op->kind == GCCL_DO_COLL) { /* one rank speaks for all: the core finds out which, and asks those that cannot be read here */
+    snprintf(what, sizeof what, "%s of %llu %s", gccl_coll_names[op->coll], (unsigned long long)op->count, gccl_type_names[op->dtype]);
+    if (c->late) c->late(c, op->seq, turn, what, waited);
+    return;
+  }
   if (!c->report) return;
-  switch (op->kind) {
-  case GCCL_DO_COLL:
-    snprintf(what, sizeof what, "operation %llu (%s of %llu %s)", (unsigned long long)op->seq, gccl_coll_names[op->coll],
-             (unsigned long long)op->count, gccl_type_names[op->dtype]);
-    break;
-  case GCCL_DO_SEND:
-  case GCCL_DO_RECV:
+  if (op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV)
     snprintf(what, sizeof what, "message %llu %s rank %d (%llu %s)", (unsigned long long)op->seq, op->kind == GCCL_DO_SEND ? "to" : "from",
              op->root, (unsigned long long)op->count, gccl_type_names[op->dtype]);
-    break;
-  default: snprintf(what, sizeof what, "%llu signals of rank %d", (unsigned long long)op->count, op->root);
-  }
+  else
+    snprintf(what, sizeof what, "%llu signals of rank %d", (unsigned long long)op->count, op->root);
   if (on < 0 || c->nranks == 1) {
     on = -1;
     snprintf(where, sizeof where, "%s", c->nranks == 1 ? "itself" : "several ranks");
   } else {
-    uint64_t p = gccl_load(&gccl_area_of(c, on)->progress);
-    unsigned long long done = p >> GCCL_STEP_BITS ? (p >> GCCL_STEP_BITS) - 1 : 0;
-    if (op->kind == GCCL_DO_COLL && gccl_load(&gccl_record_of(c, on, op->seq)->seq) != op->seq)
-      snprintf(where, sizeof where, "rank %d, which has finished operation %llu and has not joined this one", on, done);
-    else
-      snprintf(where, sizeof where, "rank %d, which has finished operation %llu", on, done);
+    uint64_t p = gccl_load(&gccl_area_of(c, on)->progress) >> GCCL_STEP_BITS;
+    snprintf(where, sizeof where, "rank %d, which has finished collective %llu", on, (unsigned long long)(p ? p - 1 : 0));
   }
   int round = on >= 0 && cycle(c, on, circle, sizeof circle);
   snprintf(text, sizeof text, "rank %d of %d waits since %llu s for %s, in %s%s%s%s", c->rank, c->nranks,

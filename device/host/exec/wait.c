@@ -116,7 +116,7 @@ void gccl_idle_wait(gccl_idle *w, const gccl_op *op, int32_t on, int (*recheck)(
   if (is_late(w, comm, waited)) {
     if (self) __atomic_store_n(&self->asleep, 1, __ATOMIC_RELEASE); /* ranks that report at the same time see each other wait */
     w->reports++;
-    gccl_late_report(op, on, waited);
+    gccl_late_report(op, (int)w->reports, on, waited);
   }
   if (!self) { /* one rank, which waits for a signal of its own: only an abort ends that */
     struct timespec t = {0, 1000000};
