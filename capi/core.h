@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 5u
+#define GCCL_CORE_ABI 6u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean

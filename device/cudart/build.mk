@@ -4,6 +4,8 @@
 # make cudart-headers   fetches NVIDIA's public runtime headers of CUDA 12 and 13 as wheels into .tools: for tests/cudart
 
 CUDART_SRC := $(wildcard device/cudart/*.c)
+CUDART_VERSION_12 := 12080
+CUDART_VERSION_13 := 13000
 CUDART_WHEELS_12 := nvidia-cuda-runtime-cu12==12.8.90 nvidia-cuda-nvcc-cu12==12.8.93 nvidia-cuda-cccl-cu12==12.8.90
 CUDART_WHEELS_13 := nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88 nvidia-cuda-cccl==13.0.85
 
@@ -20,11 +22,11 @@ endef
 
 CUDART_DEPS := $(CUDART_SRC) $(wildcard device/cudart/*.h device/cudart/*.map) $(LIB)/libgccl.so
 $(LIB)/libgccl-cudart.so: $(CUDART_DEPS) | tools-check
-	$(call cudart_link,12080,libgccl-cudart.so,)
+	$(call cudart_link,$(CUDART_VERSION_12),libgccl-cudart.so,)
 	@mkdir -p $(LIB)/cudart
 	@ln -sf ../libgccl-cudart.so $(LIB)/cudart/libcudart.so
 $(LIB)/cudart/libcudart.so.%: $(CUDART_DEPS) | tools-check
-	$(call cudart_link,$(*)000,libcudart.so.$(*),-Wl$(comma)--version-script=device/cudart/cudart$(*).map)
+	$(call cudart_link,$(CUDART_VERSION_$(*)),libcudart.so.$(*),-Wl$(comma)--version-script=device/cudart/cudart$(*).map)
 
 comma := ,
 
