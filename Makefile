@@ -68,12 +68,13 @@ $(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS) capi/core.map | tools-check
 	  -o $@ ./capi
 	@rm -f $(LIB)/libgccl_core.h
 
-# gccl-perf, its C rank program, and the benchmark.
-include $(wildcard cmd/gccl-perf/build.mk)
+# gccl-perf, its C rank program, and the benchmark; what gccl-info asks the library with.
+include $(wildcard cmd/gccl-perf/build.mk) cmd/gccl-info/build.mk
 
 include device/fake/build.mk
 include device/cpu/build.mk
 include device/cudart/build.mk
+include site/build.mk
 include tests/gpu/bundle.mk
 include device/cuda/build.mk
 

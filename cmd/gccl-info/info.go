@@ -33,7 +33,7 @@ type settingInfo struct {
 // command makes the command line over an environment; it writes results to out
 // and problems to problems.
 func command(env param.Env, out, problems io.Writer) *cobra.Command {
-	var showEnv, onlySet, asJSON bool
+	var showEnv, onlySet, asJSON, runProbe bool
 	c := &cobra.Command{
 		Use:           "gccl-info",
 		Short:         "Print what the library is and sees",
@@ -44,7 +44,10 @@ func command(env param.Env, out, problems io.Writer) *cobra.Command {
 			if showEnv || onlySet {
 				return printEnv(env, out, problems, onlySet, asJSON)
 			}
-			return printList(out, asJSON, facts(), func(w io.Writer, f fact) {
+			if runProbe {
+				return printRun(out)
+			}
+			return printList(out, asJSON, facts(env), func(w io.Writer, f fact) {
 				fmt.Fprintf(w, "%s\t%s\n", f.Name, f.Value)
 			})
 		},
@@ -53,25 +56,47 @@ func command(env param.Env, out, problems io.Writer) *cobra.Command {
 	c.SetErr(problems)
 	c.Flags().BoolVar(&showEnv, "env", false, "print every setting with value and origin")
 	c.Flags().BoolVar(&onlySet, "set", false, "like --env, only settings that are not at their default")
+	c.Flags().BoolVar(&runProbe, "run", false, "run an all-reduce of two ranks, and print what the library chose and why: its log")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-func facts() []fact {
+func facts(env param.Env) []fact {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown: " + err.Error()
 	}
-	return []fact{
+	out := []fact{
 		{"version", version.Library},
 		{"nccl interface", fmt.Sprintf("%s (%d)", version.NCCL, version.NCCLCode)},
 		{"platform", runtime.GOOS + "/" + runtime.GOARCH},
-		{"go", runtime.Version()},
 		{"host", host},
-		{"usable cpus", fmt.Sprint(runtime.NumCPU())},
-		{"page bytes", fmt.Sprint(os.Getpagesize())},
-		{"cuda kernels", kernels(library())},
 	}
+	out = append(out, libraryFacts(probe)...)
+	out = append(out, fact{"usable cpus", fmt.Sprint(runtime.NumCPU())})
+	out = append(out, machineFacts(thisMachine())...)
+	s, _, err := param.LoadFrom(env)
+	if err != nil {
+		return append(out, fact{"settings", "communicators cannot be created: " + err.Error()})
+	}
+	out = append(out, networkFacts(s)...)
+	set := 0
+	for _, id := range param.All() {
+		if s.IsSet(id) {
+			set++
+		}
+	}
+	return append(out, fact{"settings", fmt.Sprintf("%d set, of %d (--set and --env print them)", set, len(param.All()))})
+}
+
+// printRun has the library choose, and prints its log.
+func printRun(out io.Writer) error {
+	text, err := probe([]string{"NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=ALL", "NCCL_DEBUG_FILE="}, "run")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
+	return err
 }
 
 // printEnv prints the settings, then what is wrong with them. The error makes
