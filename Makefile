@@ -186,6 +186,7 @@ generate: | tools-check
 
 # ---- Examples, installation --------------------------------------------------------------------------------------
 
+PLUGIN_EXAMPLES := $(notdir $(patsubst %/,%,$(wildcard examples/06_plugins/*/)))
 EXAMPLES := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*.c))))
 .PHONY: examples
 examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
@@ -195,6 +196,13 @@ examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
 	    -Wl,-rpath,'$$ORIGIN/../lib'; \
 	  echo "== $$e"; timeout 120 $(BUILD)/examples/$$e; \
 	done
+	@set -e; for p in $(PLUGIN_EXAMPLES); do \
+	  $(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -shared -fPIC examples/06_plugins/$$p/*.c -o $(BUILD)/examples/libnccl-$$p-example.so; \
+	done
+	@echo "== 02_allreduce with the tuner, the profiler and the env plugin"
+	@EXAMPLE_TUNER_FILE=examples/06_plugins/tuner/rules.csv NCCL_TUNER_PLUGIN=$(BUILD)/examples/libnccl-tuner-example.so \
+	  NCCL_PROFILER_PLUGIN=$(BUILD)/examples/libnccl-profiler-example.so NCCL_ENV_PLUGIN=$(BUILD)/examples/libnccl-env-example.so \
+	  timeout 120 $(BUILD)/examples/02_allreduce
 
 .PHONY: install
 install: build

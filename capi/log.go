@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gccl/gccl/comm"
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xlog"
 )
@@ -21,7 +22,7 @@ func logger() *xlog.Logger {
 	process.mu.Lock()
 	defer process.mu.Unlock()
 	if process.log == nil {
-		set, warnings, _ := param.Load() // a bad value is reported by the call that needs it
+		set, warnings, _ := comm.LoadSettings() // a bad value is reported by the call that needs it
 		cfg, more := set.LogConfig()
 		process.log = xlog.New(cfg)
 		param.LogWarnings(process.log, append(warnings, more...))

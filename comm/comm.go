@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gccl/gccl/algo/plan"
+	"github.com/gccl/gccl/algo/tune"
 	"github.com/gccl/gccl/device/host/arena"
 	"github.com/gccl/gccl/device/host/clique"
 	"github.com/gccl/gccl/device/host/control"
@@ -14,6 +15,8 @@ import (
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/net/bootstrap"
 	"github.com/gccl/gccl/net/gin"
+	"github.com/gccl/gccl/plugin/profiler"
+	"github.com/gccl/gccl/plugin/tuner"
 )
 
 // Comm is one rank's communicator. Its methods may be called from any goroutine; those that all ranks must call say so.
@@ -31,6 +34,10 @@ type Comm struct {
 	hellos       []*hello
 	eager, stage uint64
 	tuned        tuning
+	base         tune.Table    // what tuned follows from, before a tuner plugin
+	tuneSettings tune.Settings // and what base follows from
+	tuner        *tuner.Plugin // nil: none
+	profilers    *profiler.Set
 	cliques      *plan.Cliques // who loads and stores whom, the same on all ranks; nil: all do
 	net          *gin.Gin      // nil where memory joins all ranks
 
@@ -41,9 +48,10 @@ type Comm struct {
 	offer bool
 	met   bool // the device has met its peers, and must leave them
 
-	clock  clock
-	probe  control.Probe // none: nobody looks
-	traced uint32        // number in the trace; 0: not in it
+	clock    clock
+	probe    control.Probe // none: nobody looks
+	traced   uint32        // number in the trace; 0: not in it
+	watchers *profiler.Attached
 
 	ctx    context.Context // ends with abort or destroy
 	cancel context.CancelCauseFunc

@@ -120,6 +120,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	}
 	err := c.possible()
 	if err == nil {
+		err = c.findPlugins()
+	}
+	if err == nil {
 		err = c.chooseMethods(false)
 	}
 	if s.join == nil { // the only member of a child
@@ -135,7 +138,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Trace: c.wantsTrace(), Agree: append(agreeing(s.set), c.tuningPair(), pair{"the device kind", c.deviceName()})}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Trace: c.wantsTrace(), Agree: append(agreeing(s.set), c.tuningPair(), c.tunerPair(), pair{"the device kind", c.deviceName()})}
 	if d := c.device(); d != nil && err == nil {
 		h.Device = d.Hello(c.ctl)
 	}
@@ -187,6 +190,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	if err := c.chooseMethods(shared); err != nil {
+		return err
+	}
+	if err := c.askTuner(ctx); err != nil {
 		return err
 	}
 	c.identify(s, c.allHere(), shared)

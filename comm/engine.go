@@ -89,6 +89,8 @@ type Engine struct {
 	trace traceWriter
 	live  living
 
+	plugins plugins
+
 	local     discover.Local // this process's view of the machine
 	measured  measurements
 	decisions decisions
@@ -105,7 +107,7 @@ type Options struct {
 // NewEngine makes an engine. Nothing is opened before the first communicator or id.
 func NewEngine(o Options) *Engine {
 	if o.Load == nil {
-		o.Load = param.Load
+		o.Load = LoadSettings
 	}
 	if o.Front.Quiesce == nil {
 		o.Front.Quiesce = func(control.Comm, time.Duration) xerr.Code { return xerr.Success }
@@ -118,6 +120,10 @@ func NewEngine(o Options) *Engine {
 	}
 	if len(o.Front.SIMD) == 0 {
 		o.Front.SIMD = []string{"c"}
+	}
+	if EnvPlugin() != "" {
+		o.Log.Info(xlog.Env, "env plugin %s", EnvPlugin())
+		o.Front.AtExit()
 	}
 	return &Engine{front: o.Front, build: o.Build, load: o.Load, log: o.Log, teams: map[string]*team{},
 		local: discover.Local{Sources: discover.Sources{GPUs: nvml.GPUs}}}

@@ -53,15 +53,22 @@ func (c *Comm) chooseMethods(crowded bool) error {
 	if err := c.tuned.user.obeys(c); err != nil {
 		return err
 	}
-	for _, r := range t {
-		c.tuned.last[r.Coll] = r.Method
-	}
-	t = c.tuned.user.rows(t, int64(c.eager))
+	c.base, c.tuneSettings = t, s
 	if c.rank == 0 {
 		for _, n := range notes {
 			c.log.Info(xlog.Tuning, "%s", n)
 		}
 	}
+	return c.adopt(t)
+}
+
+// adopt makes a table the communicator's.
+func (c *Comm) adopt(t tune.Table) error {
+	c.tuned = tuning{user: c.tuned.user}
+	for _, r := range t {
+		c.tuned.last[r.Coll] = r.Method
+	}
+	t = c.tuned.user.rows(t, int64(c.eager))
 	c.tuned.hash = t.Hash()
 	if c.tuned.user != nil {
 		c.tuned.hash ^= c.tuned.user.hash
@@ -70,7 +77,7 @@ func (c *Comm) chooseMethods(crowded bool) error {
 	for _, r := range t {
 		k := used[r.Coll]
 		if k == control.Classes {
-			return xerr.New(xerr.Internal, op, "the tuning table has more than %d methods for %s", control.Classes, r.Coll)
+			return xerr.New(xerr.Internal, "tuning", "the tuning table has more than %d methods for %s", control.Classes, r.Coll)
 		}
 		used[r.Coll]++
 		c.tuned.method[r.Coll][k] = r.Method

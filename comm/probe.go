@@ -8,6 +8,7 @@ import (
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/plugin/profiler"
 )
 
 // hash names the communicator, the same on all its ranks (NCCL's commHash). It says nothing of the secret that it follows from.
@@ -28,8 +29,9 @@ func between(from, to, from0, to0 uint64) clock {
 	return clock{known: true, offset: lo + (hi-lo)/2, within: (hi - lo + 1) / 2}
 }
 
-// compareClocks exchanges the time of ranks of several machines, if any rank writes a trace. All ranks call it. What a gather of all ranks
-// gives exists only when all have sent, so it comes into being between a rank's sending and its receiving, on every rank.
+// compareClocks exchanges the time of ranks of several machines, if any rank writes a trace. All ranks call it. What a gather
+// of all ranks gives exists only when all have sent, so it comes into being between a rank's sending and its receiving, on
+// every rank.
 func (c *Comm) compareClocks(ctx context.Context) error {
 	wanted, several := false, false
 	for _, h := range c.hellos {
@@ -65,32 +67,40 @@ func (c *Comm) compareClocks(ctx context.Context) error {
 // wantsTrace says whether this rank writes a trace.
 func (c *Comm) wantsTrace() bool { return c.set.Str(param.GCCLTrace) != "" }
 
-// watch gives the communicator a probe if anybody looks at what it does. All ranks call it.
+// attachProbe gives the communicator a probe if anybody looks at what it does. All ranks call it.
 func (c *Comm) attachProbe(ctx context.Context) error {
 	if c.group != nil {
 		if err := c.compareClocks(ctx); err != nil {
 			return err
 		}
 	}
-	if !c.wantsTrace() {
+	if !c.wantsTrace() && c.profilers.Empty() {
 		return nil
 	}
 	if !c.e.front.Trace.OK() {
-		return xerr.New(xerr.InvalidUsage, "trace", "%s: this program has no front that can be traced", c.set.Describe(param.GCCLTrace))
+		return xerr.New(xerr.InvalidUsage, "trace", "%s and %s: this program has no front that can be watched",
+			c.set.Describe(param.GCCLTrace), c.set.Describe(param.NCCLProfilerPlugin))
 	}
 	var tracer control.Tracer
 	var err error
-	if tracer, c.traced, err = c.e.trace.add(c); err != nil {
-		return err
+	if c.wantsTrace() {
+		if tracer, c.traced, err = c.e.trace.add(c); err != nil {
+			return err
+		}
 	}
 	if c.probe, err = c.e.front.Trace.NewProbe(tracer, c.traced, c.rank); err != nil {
 		return err
+	}
+	if !c.profilers.Empty() {
+		c.watchers = c.profilers.Attach(profiler.Comm{Name: c.cfg.CommName, Hash: c.hash(), Nodes: c.nodes(), Ranks: c.nranks, Rank: c.rank,
+			Probe: c.probe.Pointer()}, c.log)
 	}
 	c.ctl.SetProbe(c.probe)
 	return nil
 }
 
-// detachProbe ends what attachProbe began. idle: nothing of the communicator is in flight; otherwise an operation may still look at the probe.
+// detachProbe ends what attachProbe began. idle: nothing of the communicator is in flight; otherwise an operation may still
+// look at the probe.
 func (c *Comm) detachProbe(idle bool) {
 	if c.traced != 0 {
 		c.e.trace.remove(c.traced)
@@ -98,10 +108,14 @@ func (c *Comm) detachProbe(idle bool) {
 	}
 	if idle && !c.probe.Nil() {
 		c.ctl.SetProbe(control.Probe{})
+		c.watchers.Detach()
 		c.probe.Free()
 		c.probe = control.Probe{}
 	}
 }
 
 // AtExit is what the engine does when the process ends in order.
-func (e *Engine) AtExit() { e.trace.atExit() }
+func (e *Engine) AtExit() {
+	e.trace.atExit()
+	endEnvPlugin()
+}

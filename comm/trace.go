@@ -40,8 +40,9 @@ type traceWriter struct {
 	broken bool // the file takes nothing any more, and that has been said
 }
 
-// tracePath is the file of a process: %h, %p and %r in the pattern stand for the host, the process and the rank in the first communicator.
-// A pattern without any of the three gets host and process before its extension: processes must not share a file.
+// tracePath is the file of a process: %h, %p and %r in the pattern stand for the host, the process and the rank in the first
+// communicator. A pattern without any of the three gets host and process before its extension: processes must not share a
+// file.
 func tracePath(pattern, host string, pid, rank int) string {
 	path := xlog.ExpandFile(strings.ReplaceAll(pattern, "%r", strconv.Itoa(rank)), host, pid)
 	if path != pattern {
@@ -83,7 +84,8 @@ func (t *traceWriter) open(c *Comm) error {
 	}
 	path := tracePath(c.set.Str(param.GCCLTrace), host, os.Getpid(), c.rank)
 	fail := func(err error) error {
-		return xerr.Wrap(xerr.InvalidUsage, "trace", err, "%s", c.set.Describe(param.GCCLTrace)).WithHint("name a file in a folder that this process may write to")
+		return xerr.Wrap(xerr.InvalidUsage, "trace", err, "%s", c.set.Describe(param.GCCLTrace)).
+			WithHint("name a file in a folder that this process may write to")
 	}
 	if t.tracer, err = c.e.front.Trace.Open(); err != nil {
 		return err
@@ -96,7 +98,7 @@ func (t *traceWriter) open(c *Comm) error {
 	t.out = probe.NewFile(t.file, c.set.Size(param.GCCLTraceLimit))
 	t.w = probe.NewWriter(probe.Process{PID: os.Getpid(), Host: host, Boot: bootOf(ownMachine()), Text: "GCCL " + Version})
 	t.buf = make([]probe.Event, 1024)
-	c.log.Info(xlog.Tuning, "trace goes to %s", path)
+	c.log.Info(xlog.Init, "trace goes to %s", path)
 	return nil
 }
 
@@ -160,10 +162,10 @@ func (t *traceWriter) flush() {
 	switch {
 	case err != nil:
 		t.broken = true
-		t.log.Warn(xlog.Tuning, "trace: %v: nothing more is written to %s", err, t.path)
+		t.log.Warn(xlog.Init, "trace: %v: nothing more is written to %s", err, t.path)
 	case !room:
 		t.broken = true
-		t.log.Warn(xlog.Tuning, "trace: %s has reached GCCL_TRACE_LIMIT: nothing more is written to it", t.path)
+		t.log.Warn(xlog.Init, "trace: %s has reached GCCL_TRACE_LIMIT: nothing more is written to it", t.path)
 	}
 }
 

@@ -25,15 +25,15 @@ var kinds = [...]struct {
 	name, prefix, symbol string
 	variable             param.ID
 	newest, oldest       int
-	list                 int  // most entries of the variable; 1: it takes one value
-	emptyIsNone          bool // an empty value is no library, not the default one
+	list                 int  // most entries of the variable; 1: it takes one value. NCCL takes one profiler
+	emptyIsNone          bool // NCCL's lists: an empty value is no library, not the default one, and long entries are skipped
 }{
 	Net:      {"net", "libnccl-net", "ncclNetPlugin_v%d", param.NCCLNetPlugin, 12, 6, 14, true},
 	CollNet:  {"collnet", "libnccl-net", "ncclCollNetPlugin_v%d", param.NCCLNetPlugin, 12, 6, 14, true},
 	Gin:      {"gin", "libnccl-gin", "ncclGinPlugin_v%d", param.NCCLGinPlugin, 14, 13, 13, true},
 	Rma:      {"rma", "libnccl-rma", "ncclRmaPlugin_v%d", param.NCCLRmaPlugin, 14, 13, 13, true},
 	Tuner:    {"tuner", "libnccl-tuner", "ncclTunerPlugin_v%d", param.NCCLTunerPlugin, 6, 2, 1, false},
-	Profiler: {"profiler", "libnccl-profiler", "ncclProfiler_v%d", param.NCCLProfilerPlugin, 6, 1, 1, false},
+	Profiler: {"profiler", "libnccl-profiler", "ncclProfiler_v%d", param.NCCLProfilerPlugin, 6, 1, 4, false},
 	Env:      {"env", "libnccl-env", "ncclEnvPlugin_v%d", param.NCCLEnvPlugin, 2, 1, 1, false},
 }
 

@@ -27,7 +27,7 @@ func resolve(k Kind, value string, set bool) []wanted {
 	}
 	var out []wanted
 	for _, e := range entries {
-		if e == "" || strings.EqualFold(e, "none") || (d.list > 1 && len(e) >= maxEntry) {
+		if e == "" || strings.EqualFold(e, "none") || (d.emptyIsNone && len(e) >= maxEntry) {
 			continue
 		}
 		if len(out) == d.list {

@@ -194,7 +194,7 @@ func (md *Model) Candidates(c plan.Coll, bytes int64) []Candidate {
 	return list
 }
 
-// MaxRows is how many rows a collective has at most: what a launch table has classes for.
+// MaxRows is how many rows a collective has at most in our own tables; a launch table has classes for more.
 const MaxRows = 4
 
 // sizes are where choices are made, by powers of four: the largest stands for all above it.

@@ -23,8 +23,8 @@ func command() *cobra.Command {
 	merge := &cobra.Command{
 		Use:   "merge FILE...",
 		Short: "One file of many, on one clock",
-		Long: `Processes of one machine share a clock. Between machines the clocks are aligned by what the ranks of a communicator have exchanged when it was
-made; how well that is known is said for each file.`,
+		Long: `Processes of one machine share a clock. Between machines the clocks are aligned by what the ranks of a communicator have exchanged
+when it was made; how well that is known is said for each file.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			inputs, err := read(args)
@@ -63,7 +63,8 @@ made; how well that is known is said for each file.`,
 					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", in.Name, f)
 				}
 				bad += len(found)
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d events, %d mistakes%s\n", in.Name, len(in.Trace.Events), len(found), map[bool]string{true: ", the file breaks off"}[in.Trace.Cut])
+				cut := map[bool]string{true: ", the file breaks off"}[in.Trace.Cut]
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %d events, %d mistakes%s\n", in.Name, len(in.Trace.Events), len(found), cut)
 			}
 			if bad > 0 {
 				return fmt.Errorf("%d mistakes", bad)

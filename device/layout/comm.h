@@ -64,7 +64,7 @@ typedef struct {
 
 /* What the tuner decided: count class k is used up to limit[k] bytes (whole buffer of a split collective, one part
  * otherwise). Classes in order; the last limit is UINT64_MAX. */
-enum { GCCL_CLASSES = 4 };
+enum { GCCL_CLASSES = 8 };
 
 typedef struct {
   _Atomic(uint64_t) key; /* 0 = empty; gccl_table_key */

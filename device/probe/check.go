@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Check says what is wrong with a trace: events of a track that overlap without one being inside the other, pairs without an end, lengths below
-// zero, operations without their call and steps outside their operation. It finds at most a few of each.
+// Check says what is wrong with a trace: events of a track that overlap without one being inside the other, pairs without an
+// end, lengths below zero, operations without their call and steps outside their operation. It finds at most a few of each.
 func (t *Trace) Check() []string {
 	c := checker{t: t, calls: map[callKey]*TraceEvent{}, plans: map[callKey]*TraceEvent{}, groups: map[callKey]*TraceEvent{}}
 	c.tracks()

@@ -1,8 +1,8 @@
 // Package probe owns the trace of a process (GCCL_TRACE): it turns the records that the data path leaves in its rings
 // (device/layout/probe.h) into a file of Chrome's trace format, which Perfetto reads, and merges the files of several processes.
 //
-// The format: "Trace Event Format", Google, 2016 (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): complete events
-// (X), async pairs (b, e) and metadata (M); times in microseconds.
+// The format: "Trace Event Format", Google, 2016 (docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU):
+// complete events (X), async pairs (b, e) and metadata (M); times in microseconds.
 //
 // It must not know who fills the rings or how a communicator comes to be. It has no C.
 package probe

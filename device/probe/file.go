@@ -11,8 +11,9 @@ const (
 	fileEnd  = "\n]}\n"
 )
 
-// File keeps a trace file whole: after every write it is a complete JSON text. What stands behind the events at that moment is written over by
-// the next ones; spaces fill up what is then left of it. A process that is killed between two writes leaves the file of the first.
+// File keeps a trace file whole: after every write it is a complete JSON text. What stands behind the events at that moment
+// is written over by the next ones; spaces fill up what is then left of it. A process that is killed between two writes
+// leaves the file of the first.
 type File struct {
 	w     io.WriterAt
 	at    int64 // where the next events go

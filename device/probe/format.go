@@ -151,7 +151,8 @@ func (w *Writer) op(b []byte, o *operation, to uint64, rc int32, unfinished bool
 		default:
 			cat, name = "onesided", "wait for signal of rank "
 		}
-		return w.pair(b, cat, name+strconv.Itoa(int(r.Peer)), w.id(r.Comm, 'm', r.CallNumber), r.Comm, r.NS, to, func(b []byte) []byte {
+		name += strconv.Itoa(int(r.Peer))
+		return w.pair(b, cat, name, w.id(r.Comm, 'm', r.CallNumber), r.Comm, r.NS, to, func(b []byte) []byte {
 			b = num(b, "call", int64(r.CallNumber))
 			b = num(b, "peer", int64(r.Peer))
 			b = num(b, "count", int64(r.Count))
@@ -177,8 +178,8 @@ func (w *Writer) op(b []byte, o *operation, to uint64, rc int32, unfinished bool
 	return close1(num(b, "channel", 0), unfinished)
 }
 
-var stepNames = map[uint8]string{opReduce: "reduce", opPut: "put", opGet: "get", opSignal: "signal", opWait: "wait", waitGuard: "wait for old readers",
-	waitPeers: "wait for records", waitMessage: "wait"}
+var stepNames = map[uint8]string{opReduce: "reduce", opPut: "put", opGet: "get", opSignal: "signal", opWait: "wait",
+	waitGuard: "wait for old readers", waitPeers: "wait for records", waitMessage: "wait"}
 
 // step ends the step that an operation is in.
 func (w *Writer) step(b []byte, o *operation, to uint64, unfinished bool) []byte {
@@ -221,7 +222,8 @@ func (w *Writer) step(b []byte, o *operation, to uint64, unfinished bool) []byte
 }
 
 func (w *Writer) put(b []byte, p *Event, to uint64, unfinished bool) []byte {
-	return w.pair(b, "network", "put to rank "+strconv.Itoa(int(p.Peer)), w.id(p.Comm, 'p', uint64(p.Arg)), p.Comm, p.NS, to, func(b []byte) []byte {
+	name, id := "put to rank "+strconv.Itoa(int(p.Peer)), w.id(p.Comm, 'p', uint64(p.Arg))
+	return w.pair(b, "network", name, id, p.Comm, p.NS, to, func(b []byte) []byte {
 		b = num(b, "peer", int64(p.Peer))
 		return close1(num(b, "bytes", int64(p.Count)), unfinished)
 	})

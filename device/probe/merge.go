@@ -41,8 +41,8 @@ func readClock(t *Trace) clockOf {
 	return c
 }
 
-// align finds by how much the clock of each input is ahead of the first one's. Inputs of one boot share a clock; the others are reached through
-// communicators that have ranks in both. ok is false where there is no way.
+// align finds by how much the clock of each input is ahead of the first one's. Inputs of one boot share a clock; the others
+// are reached through communicators that have ranks in both. ok is false where there is no way.
 func align(inputs []Input) (ahead []offset, ok []bool) {
 	clocks := make([]clockOf, len(inputs))
 	for i, in := range inputs {
@@ -88,7 +88,8 @@ func Merge(w io.Writer, inputs []Input) (notes []string, err error) {
 		}
 		switch {
 		case !ok[i]:
-			notes = append(notes, in.Name+": another machine, and no communicator whose ranks have compared their clocks leads there: its times are its own")
+			notes = append(notes, in.Name+": another machine, and no communicator whose ranks have compared their clocks leads there: "+
+				"its times are its own")
 		case ahead[i].within > 0:
 			notes = append(notes, fmt.Sprintf("%s: another machine: its clock is known to within %.1f µs", in.Name, float64(ahead[i].within)/1000))
 		}
@@ -110,7 +111,8 @@ func Merge(w io.Writer, inputs []Input) (notes []string, err error) {
 			}
 			var lost uint64
 			if e.Name == "gccl_dropped" && e.arg("operations", &lost) && lost > 0 {
-				notes = append(notes, fmt.Sprintf("%s: %d calls, operations and puts came faster than they were written and are missing", in.Name, lost))
+				notes = append(notes, fmt.Sprintf("%s: %d calls, operations and puts came faster than they were written and are missing",
+					in.Name, lost))
 			}
 			all = append(all, e)
 		}

@@ -62,7 +62,8 @@ func NewWriter(p Process) *Writer {
 	w := &Writer{process: p, comms: map[uint32]Comm{}, threads: map[uint64]bool{}, calls: map[opKey]opened{}, groups: map[uint64]opened{},
 		plans: map[opKey]opened{}, ops: map[opKey]*operation{}, puts: map[opKey]Event{}, early: map[opKey]Event{}}
 	w.meta("process_name", p.PID, `"name":`+quote(fmt.Sprintf("%s pid %d", p.Host, p.PID)))
-	w.meta("gccl_process", p.PID, fmt.Sprintf(`"host":%s,"boot":%s,"clock":"CLOCK_MONOTONIC","library":%s`, quote(p.Host), quote(p.Boot), quote(p.Text)))
+	w.meta("gccl_process", p.PID, fmt.Sprintf(`"host":%s,"boot":%s,"clock":"CLOCK_MONOTONIC","library":%s`,
+		quote(p.Host), quote(p.Boot), quote(p.Text)))
 	return w
 }
 
@@ -95,7 +96,8 @@ func (w *Writer) AddComm(number uint32, c Comm) {
 // Clock says by how much this process's clock is ahead of that of the communicator's rank 0, and how wrong that may be.
 func (w *Writer) Clock(number uint32, offsetNS, errorNS int64) {
 	c := w.comms[number]
-	w.meta("gccl_clock", commTrack+int(number), fmt.Sprintf(`"comm":"%016x","rank":%d,"offset_ns":%d,"error_ns":%d`, c.Hash, c.Rank, offsetNS, errorNS))
+	w.meta("gccl_clock", commTrack+int(number), fmt.Sprintf(`"comm":"%016x","rank":%d,"offset_ns":%d,"error_ns":%d`,
+		c.Hash, c.Rank, offsetNS, errorNS))
 }
 
 // EndComm ends what the communicator has open: it never will by itself.
@@ -116,8 +118,8 @@ func (w *Writer) Take() []byte {
 // Tail is what stands behind the events at this moment: what is open, and what was lost.
 func (w *Writer) Tail(ns uint64) []byte {
 	b := w.unfinished(nil, ns, func(uint32) bool { return true }, false)
-	b = append(b, fmt.Sprintf(",\n"+`{"ph":"M","name":"gccl_dropped","pid":%d,"tid":%d,"ts":0,"args":{"operations":%d}}`, w.process.PID, w.process.PID, w.dropped)...)
-	return b
+	pid := w.process.PID
+	return fmt.Appendf(b, ",\n"+`{"ph":"M","name":"gccl_dropped","pid":%d,"tid":%d,"ts":0,"args":{"operations":%d}}`, pid, pid, w.dropped)
 }
 
 // Add takes the records of one thread, in order.

@@ -39,10 +39,18 @@ func ParseConf(data string, each func(name, value string)) {
 // then the user's file, then the system's; the first place that has a name wins.
 func gather(env Env) (map[string]setting, []Warning) {
 	all := map[string]setting{}
-	for _, kv := range env.Environ() {
+	environ, plugin := env.Environ(), map[string]bool(nil)
+	if env == Process() {
+		environ, plugin = sourced(environ)
+	}
+	for _, kv := range environ {
 		name, val, ok := strings.Cut(kv, "=")
 		if _, twice := all[name]; ok && !twice {
-			all[name] = setting{name, val, Origin{Kind: FromEnvironment, Name: name}}
+			kind := FromEnvironment
+			if plugin[name] {
+				kind = FromPlugin
+			}
+			all[name] = setting{name, val, Origin{Kind: kind, Name: name}}
 		}
 	}
 	user, named := all["NCCL_CONF_FILE"].value, true

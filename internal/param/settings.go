@@ -13,6 +13,7 @@ const (
 	FromDefault OriginKind = iota
 	FromFile
 	FromEnvironment
+	FromPlugin // an env plugin, in place of the environment
 )
 
 // Origin is where a value came from.
@@ -28,6 +29,8 @@ func (o Origin) String() string {
 		return "file " + o.Path
 	case FromEnvironment:
 		return "environment"
+	case FromPlugin:
+		return "env plugin"
 	}
 	return "default"
 }

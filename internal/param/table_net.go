@@ -8,16 +8,19 @@ var netDefs = []Def{
 	{ID: NCCLNetPlugin, Name: "NCCL_NET_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
 		Text: "Network plugins to load, a comma list in order of preference: foo is the file foo, or libnccl-net-foo.so. " +
 			"Unset: libnccl-net.so if there is one; none: no plugin."},
-	{ID: NCCLTunerPlugin, Name: "NCCL_TUNER_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Tuner plugin to load; none for no plugin."},
-	{ID: NCCLProfilerPlugin, Name: "NCCL_PROFILER_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Profiler plugin to load; none for no plugin."},
+	{ID: NCCLTunerPlugin, Name: "NCCL_TUNER_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
+		Text: "Tuner plugin to load: foo is the file foo, or libnccl-tuner-foo.so. Unset: libnccl-tuner.so if there is one, else a tuner in " +
+			"the network plugin's library; none: no plugin. All ranks must have the same."},
+	{ID: NCCLProfilerPlugin, Name: "NCCL_PROFILER_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
+		Text: "Profiler plugins to load, a comma list of up to four: foo is the file foo, or libnccl-profiler-foo.so. Unset: " +
+			"libnccl-profiler.so if there is one, else a profiler in the network plugin's library; none: no plugin."},
 	{ID: NCCLGinPlugin, Name: "NCCL_GIN_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
 		Text: "Plugin for the GPU-initiated network; none for no plugin."},
 	{ID: NCCLRmaPlugin, Name: "NCCL_RMA_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
 		Text: "Plugin for one-sided operations; none for no plugin."},
-	{ID: NCCLEnvPlugin, Name: "NCCL_ENV_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Plugin that supplies settings; none for no plugin."},
+	{ID: NCCLEnvPlugin, Name: "NCCL_ENV_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
+		Text: "Plugin that is asked for settings in place of the environment: foo is the file foo, or libnccl-env-foo.so. Unset: " +
+			"libnccl-env.so if there is one; none: no plugin."},
 	{ID: NCCLIbDisable, Name: "NCCL_IB_DISABLE", Type: TypeBool, Default: "0", Subsys: "net",
 		Text: "1 switches verbs devices off."},
 	{ID: NCCLIbHca, Name: "NCCL_IB_HCA", Type: TypeString, Default: "", Subsys: "net",

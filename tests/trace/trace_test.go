@@ -1,5 +1,5 @@
-// Package trace runs programs with GCCL_TRACE and checks the files: that they are JSON, by the rules of a trace, and against what the programs
-// have called.
+// Package trace runs programs with GCCL_TRACE and checks the files: that they are JSON, by the rules of a trace, and against
+// what the programs have called.
 //
 // This package must not import any package of the library but that of the trace's format.
 package trace
@@ -36,14 +36,15 @@ func TestMain(m *testing.M) {
 // run runs a suite and gives the traces, which must be whole and good.
 func run(t *testing.T, suite, launch string, ranks int, env ...string) []probe.Input {
 	t.Helper()
+	return runWith(t, []string{"--suite", suite, "--launch", launch, "--ranks", strconv.Itoa(ranks)}, env...)
+}
+
+func runWith(t *testing.T, args []string, env ...string) []probe.Input {
+	t.Helper()
 	dir := t.TempDir()
-	args := []string{"--suite", suite, "--launch", launch, "--ranks", strconv.Itoa(ranks), "--limit", "80"}
-	for _, e := range env {
-		if n, ok := strings.CutPrefix(e, "hosts "); ok {
-			args = append(args, "--hosts", n)
-		}
-	}
-	program.Check(t, rankrun.Spec{Args: args, Env: append([]string{"GCCL_TRACE=" + filepath.Join(dir, "run.json"), "NCCL_DEBUG=WARN"}, env...), Deadline: 90 * time.Second})
+	args = append(args, "--limit", "80")
+	env = append([]string{"GCCL_TRACE=" + filepath.Join(dir, "run.json"), "NCCL_DEBUG=WARN"}, env...)
+	program.Check(t, rankrun.Spec{Args: args, Env: env, Deadline: 90 * time.Second})
 	files, err := filepath.Glob(filepath.Join(dir, "run.*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no trace in %s: %v", dir, err)
@@ -142,7 +143,7 @@ func TestWork(t *testing.T) {
 
 // Between hosts there are puts on the network too, which end.
 func TestBetweenHosts(t *testing.T) {
-	in := run(t, "work", "procs", 4, "hosts 2", "NCCL_NET=Socket")
+	in := runWith(t, []string{"--suite", "work", "--launch", "procs", "--ranks", "4", "--hosts", "2"}, "NCCL_NET=Socket")
 	n := count(in)
 	if n["network"] == 0 {
 		t.Errorf("no puts: %v", n)
@@ -242,7 +243,8 @@ func TestLimitAndBadPath(t *testing.T) {
 	if err != nil || st.Size() > 96<<10 {
 		t.Errorf("%v, %v", st.Size(), err)
 	}
-	r := program.Run(t, rankrun.Spec{Args: []string{"--suite", "work", "--launch", "threads", "--ranks", "2", "--limit", "20"}, Env: []string{"GCCL_TRACE=/none/such/x.json"}})
+	r := program.Run(t, rankrun.Spec{Args: []string{"--suite", "work", "--launch", "threads", "--ranks", "2", "--limit", "20"},
+		Env: []string{"GCCL_TRACE=/none/such/x.json"}})
 	if !r.Failed() || !strings.Contains(r.Stdout+r.Stderr, "GCCL_TRACE") {
 		t.Errorf("a file that cannot be made: %v", r)
 	}

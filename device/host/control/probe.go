@@ -48,7 +48,8 @@ func (t Trace) AtExit(f unsafe.Pointer) { C.gccl_ctl_at_exit(t.p, (*[0]byte)(f))
 // a time.
 func (t Tracer) Take(index int, buf []probe.Event) (n int, thread uint64) {
 	var id C.uint64_t
-	n = int(C.gccl_ctl_trace_take(t.t.p, t.p, C.int32_t(index), (*C.gccl_event)(unsafe.Pointer(unsafe.SliceData(buf))), C.int32_t(len(buf)), &id))
+	at := (*C.gccl_event)(unsafe.Pointer(unsafe.SliceData(buf)))
+	n = int(C.gccl_ctl_trace_take(t.t.p, t.p, C.int32_t(index), at, C.int32_t(len(buf)), &id))
 	return n, uint64(id)
 }
 

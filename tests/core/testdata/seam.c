@@ -15,8 +15,10 @@ static int bad;
 static _Atomic(int) done_calls, retired;
 static void on_done(gccl_job *jobs, int32_t n, void *cookie) { (void)jobs; (void)n; (void)cookie; done_calls++; }
 static int32_t on_quiesce(struct ncclComm *c, uint64_t ns) { (void)c; (void)ns; return 0; }
+static int32_t on_interrupted(void) { return -1; }
 static void on_retire(struct ncclComm *c) { (void)c; retired++; }
-static gccl_front_api front = {GCCL_CORE_ABI, sizeof front, on_done, on_quiesce, on_retire, "/none/libgccl.so", NULL, "c", NULL};
+static gccl_front_api front = {.abi = GCCL_CORE_ABI, .size = sizeof front, .done = on_done, .quiesce = on_quiesce, .retire = on_retire, .interrupted = on_interrupted,
+                               .path = "/none/libgccl.so", .simd = "c"};
 
 enum { N = 4, INVALID_ARGUMENT = 4, INVALID_USAGE = 5, IN_PROGRESS = 7 };
 

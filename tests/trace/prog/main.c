@@ -1,4 +1,5 @@
-/* trace: programs whose trace, or whose plugins, a test looks at. What they do is fixed, so that the test knows how many calls there are. */
+/* trace: programs whose trace, or whose plugins, a test looks at. What they do is fixed, so that the test knows how many calls there
+ * are. */
 #include <signal.h>
 
 #include "conf.h"
