@@ -74,7 +74,7 @@ include $(wildcard cmd/gccl-perf/build.mk) cmd/gccl-info/build.mk
 include device/fake/build.mk
 include device/cpu/build.mk
 include device/cudart/build.mk
-include site/build.mk
+include $(wildcard site/build.mk)
 include tests/gpu/bundle.mk
 include device/cuda/build.mk
 
