@@ -71,6 +71,7 @@ $(LIB)/libgccl_core.so: $(GO_SRC) $(C_HEADERS) capi/core.map | tools-check
 # gccl-perf, its C rank program, and the benchmark; what gccl-info asks the library with.
 include $(wildcard cmd/gccl-perf/build.mk) cmd/gccl-info/build.mk
 
+include plugin/serve/build.mk
 include device/fake/build.mk
 include device/cpu/build.mk
 include device/cudart/build.mk
@@ -207,7 +208,7 @@ examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
 .PHONY: install
 install: build
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cudart $(DESTDIR)$(INCLUDEDIR)/gccl_device/impl $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(LIB)/libgccl-cudart.so $(DESTDIR)$(LIBDIR)
+	install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(LIB)/libgccl-cudart.so $(LIB)/libnccl-net-gccl.so $(DESTDIR)$(LIBDIR)
 	install -m 755 $(LIB)/cudart/libcudart.so.1* $(DESTDIR)$(LIBDIR)/cudart
 	ln -sf ../libgccl-cudart.so $(DESTDIR)$(LIBDIR)/cudart/libcudart.so
 	ln -sf libgccl.so $(DESTDIR)$(LIBDIR)/libnccl.so.2

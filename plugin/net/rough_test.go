@@ -302,7 +302,8 @@ func TestDevice(t *testing.T) {
 		if string(b.mem[1000:1000+bytes]) != string(a.mem[16:16+bytes]) {
 			t.Errorf("a put of %d bytes", bytes)
 		}
-		p.Post(0, transport.Work{Op: transport.Get, Local: a.reg, LocalOff: 500_000, Remote: b.remote, Off: 600_000, Bytes: bytes, Signaled: true})
+		p.Post(0, transport.Work{Op: transport.Get, Local: a.reg, LocalOff: 500_000, Remote: b.remote, Off: 600_000, Bytes: bytes,
+			Signaled: true})
 		p.Done(0)
 		if string(a.mem[500_000:500_000+bytes]) != string(b.mem[600_000:600_000+bytes]) {
 			t.Errorf("a get of %d bytes", bytes)

@@ -35,7 +35,7 @@ var layers = []struct {
 	{"plugin", []string{"net", "internal"}},
 	{"internal", nil},
 	{"cmd", []string{"algo", "topo", "device", "internal", "net"}},
-	{"tests", []string{"algo", "device", "internal", "tests/internal"}},
+	{"tests", []string{"algo", "device", "internal", "net", "plugin", "tests/internal"}},
 }
 
 // testMay is what tests of a layer may import besides: their inputs.
