@@ -75,7 +75,7 @@ include plugin/serve/build.mk
 include device/fake/build.mk
 include device/cpu/build.mk
 include device/cudart/build.mk
-include $(wildcard site/build.mk)
+include site/build.mk
 include tests/gpu/bundle.mk
 include device/cuda/build.mk
 

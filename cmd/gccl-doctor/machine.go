@@ -23,8 +23,7 @@ type machine struct {
 	pid  int // whose loaded libraries are looked at; 0: nobody's
 
 	statfs    func(path string) (total, free uint64, err error)
-	affinity  int // CPUs that this process may use
-	arch      string
+	affinity  int                            // CPUs that this process may use
 	gpus      func() ([]discover.GPU, error) // asks NVML
 	systemHas map[string]error               // by system call: why it cannot be used, nil if it can
 	settings  param.Env
@@ -32,7 +31,7 @@ type machine struct {
 
 // thisMachine is the one that the program runs on.
 func thisMachine(pid int) *machine {
-	m := &machine{root: "/", env: map[string]string{}, pid: pid, affinity: runtime.NumCPU(), arch: runtime.GOARCH, gpus: nvml.GPUs,
+	m := &machine{root: "/", env: map[string]string{}, pid: pid, affinity: runtime.NumCPU(), gpus: nvml.GPUs,
 		systemHas: probes(), settings: param.Process()}
 	for _, v := range os.Environ() {
 		name, value, _ := strings.Cut(v, "=")

@@ -27,7 +27,7 @@ import (
 func recorded(t *testing.T, text string) *machine {
 	t.Helper()
 	root := t.TempDir()
-	m := &machine{root: root, env: map[string]string{}, affinity: 8, arch: "amd64", systemHas: map[string]error{}}
+	m := &machine{root: root, env: map[string]string{}, affinity: 8, systemHas: map[string]error{}}
 	var gpus []discover.GPU
 	var nvmlError error
 	sizes := map[string][2]uint64{}
