@@ -230,9 +230,19 @@ $(VENV)/ready: python/tests/requirements.txt
 	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -r $<
 	touch $@
 
-.PHONY: test-python wheel test-wheel
+.PHONY: test-python bench-python examples-python wheel test-wheel
 test-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready
 	GCCL_LIBRARY=$(ROOT)/$(LIB)/libgccl.so $(VENV)/bin/python -m pytest -c python/pyproject.toml python/tests
+
+examples-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready
+	@set -e; for e in examples/python/*.py; do \
+	  [[ $$e != *_train.py ]] || $(VENV)/bin/python -c 'import torch' 2>/dev/null || { echo "== $$e: not run: torch is not installed"; continue; }; \
+	  echo "== $$e"; PYTHONPATH=python timeout 200 $(VENV)/bin/python $$e; \
+	done
+
+# Import, cost of a call, Ctrl-C, DDP against gloo.
+bench-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready
+	GCCL_LIBRARY=$(ROOT)/$(LIB)/libgccl.so $(VENV)/bin/python python/bench.py
 
 wheel: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
 	@rm -f python/dist/*.whl
