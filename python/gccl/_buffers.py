@@ -35,9 +35,9 @@ def resolve(buffer: Any) -> Resolved:
 def _resolver_for(buffer: Any) -> Callable[[Any], Resolved]:
     kinds = {c.__module__.partition(".")[0] + "." + c.__name__ for c in type(buffer).__mro__}
     if "torch.Tensor" in kinds:
-        return _Torch()
+        return _torch_resolver()
     if "numpy.ndarray" in kinds:
-        return _Numpy()
+        return _numpy_resolver()
     if hasattr(buffer, "__cuda_array_interface__"):
         return _cuda_array
     if isinstance(buffer, Buffer):
@@ -70,16 +70,23 @@ _address = ctypes.addressof
 _place = ctypes.c_char.from_buffer
 
 
-class _Numpy:
-    """numpy arrays. Types are told apart by the dtype object, whose hash numpy keeps."""
+def _numpy_resolver() -> Callable[[Any], Resolved]:
+    """For numpy arrays. Types are told apart by the dtype object, whose hash numpy keeps."""
+    codes: Dict[Any, int] = {}
 
-    def __init__(self) -> None:
-        self.codes: Dict[Any, int] = {}
-
-    def __call__(self, a: Any) -> Resolved:
-        code = self.codes.get(a.dtype)
+    def learn(dtype: Any) -> int:
+        if not dtype.isnative:
+            raise _no_type(dtype, ": its byte order is not this machine's")
+        code = BY_NAME.get(dtype.name)
         if code is None:
-            code = self._code(a.dtype)
+            raise _no_type(dtype, _NO_BOOL if dtype.kind == "b" else "")
+        codes[dtype] = code
+        return code
+
+    def resolver(a: Any) -> Resolved:
+        code = codes.get(a.dtype)
+        if code is None:
+            code = learn(a.dtype)
         try:  # the quickest way to the address; it demands a writable array in C order with at least one element
             return _address(_place(a)), a.size, code, HOST, False, a
         except (TypeError, ValueError):
@@ -89,29 +96,20 @@ class _Numpy:
             raise _not_contiguous(f"a numpy array of shape {a.shape}", "numpy.ascontiguousarray of it")
         return a.__array_interface__["data"][0], a.size, code, HOST, not flags.writeable, a
 
-    def _code(self, dtype: Any) -> int:
-        if not dtype.isnative:
-            raise _no_type(dtype, ": its byte order is not this machine's")
-        code = BY_NAME.get(dtype.name)
-        if code is None:
-            raise _no_type(dtype, _NO_BOOL if dtype.kind == "b" else "")
-        self.codes[dtype] = code
-        return code
+    return resolver
 
 
-class _Torch:
-    """Tensors of torch, which is imported already when there is one."""
+def _torch_resolver() -> Callable[[Any], Resolved]:
+    """For tensors of torch, which is imported already when there is one."""
+    torch = sys.modules["torch"]
+    codes = {getattr(torch, name): code for name, code in BY_NAME.items() if hasattr(torch, name)}
+    strided = torch.strided
 
-    def __init__(self) -> None:
-        torch = sys.modules["torch"]
-        self.codes = {getattr(torch, name): code for name, code in BY_NAME.items() if hasattr(torch, name)}
-        self.strided = torch.strided
-
-    def __call__(self, t: Any) -> Resolved:
-        code = self.codes.get(t.dtype)
+    def resolver(t: Any) -> Resolved:
+        code = codes.get(t.dtype)
         if code is None:
             raise _no_type(t.dtype, _NO_BOOL if str(t.dtype) == "torch.bool" else "")
-        if t.layout is not self.strided:
+        if t.layout is not strided:
             raise NcclInvalid(f"a tensor of layout {t.layout} has no one memory; pass a dense (strided) tensor")
         if not t.is_contiguous():
             raise _not_contiguous(f"a tensor of shape {tuple(t.shape)}", "tensor.contiguous()")
@@ -120,6 +118,8 @@ class _Torch:
         if not t.is_cuda:
             raise NcclInvalid(f"a tensor on {t.device} cannot be reached: use cpu or cuda")
         return t.data_ptr(), t.numel(), code, t.device.index, False, t
+
+    return resolver
 
 
 _KINDS = {"i": "int", "u": "uint", "f": "float"}
@@ -219,8 +219,12 @@ def _buffer_protocol(b: Any) -> Resolved:
         if not m.c_contiguous:
             raise _not_contiguous(f"a {type(b).__name__} of shape {m.shape}", "a contiguous copy")
         count = m.nbytes // itemsize
-    address, readonly, keep = _export(b)
-    return address, count, code, HOST, readonly, keep
+    try:  # cheaper than _export; the place holds the export as well
+        place = _place(b)
+        return _address(place), count, code, HOST, False, place
+    except (TypeError, ValueError):  # read-only or empty
+        address, readonly, keep = _export(b)
+        return address, count, code, HOST, readonly, keep
 
 
 class _DLDevice(ctypes.Structure):

@@ -196,7 +196,7 @@ class Communicator:
         if _group.inside():
             raise NcclInvalid("init_all has no place in a group: call init for each rank there")
         numbers = None if devices is None or isinstance(devices, int) else [int(d) for d in devices]
-        n = len(numbers) if numbers is not None else 1 if devices is None else int(devices)  # type: ignore[call-overload]
+        n = len(numbers) if numbers is not None else devices if isinstance(devices, int) else 1
         comms = [cls() for _ in range(n)]
         kind = device_kind(device)
         handles = (ctypes.c_void_p * max(n, 1))()
@@ -222,6 +222,7 @@ class Communicator:
         self.kind = kind
         self.blocking = blocking
         self._cuda = kind == "cuda"
+        self._plain = blocking and not self._cuda
         _interrupt.watch()
 
     def _made(self, rc: int, call: str) -> None:
@@ -524,8 +525,8 @@ class Communicator:
             self._kept.append(used)
         return handle_of(stream)
 
-    # A call is plain when its buffers are host memory on a blocking host communicator, outside any group, without a stream.
-    # Each method tests that in line: it is what a small call costs.
+    # A call is plain when its buffers are host memory on a blocking host communicator, outside any group, without a stream:
+    # then nothing but the call itself is to be done. allreduce tests that in line, because it is what a small call costs.
 
     def _pair(self, call: str, send: Any, recv: Any, stream: Any, ratio: int = 1, inverse: bool = False) -> Any:
         """Resolves a send and a receive buffer of one type; recv has ratio times the elements of send (inverse: send has)."""
@@ -538,15 +539,13 @@ class Communicator:
                 raise NcclInvalid(f"{call}: sendbuf is {NAMES[s[2]]}, recvbuf {NAMES[r[2]]}: both must be of one type")
         few, many = (r[1], s[1]) if inverse else (s[1], r[1])
         if many != few * ratio:
-            raise NcclInvalid(
-                f"{call}: sendbuf has {s[1]} elements, recvbuf {r[1]}: "
-                + (f"{'sendbuf' if inverse else 'recvbuf'} must have {ratio} (nranks) times as many" if ratio != 1 else "they must be equal")
-            )
+            rule = f"{'sendbuf' if inverse else 'recvbuf'} must have {ratio} (nranks) times as many" if ratio != 1 else "they must be equal"
+            raise NcclInvalid(f"{call}: sendbuf has {s[1]} elements, recvbuf {r[1]}: {rule}")
         if r[4]:
             raise NcclInvalid(f"{call}: the receive buffer is read-only")
         if r[3] != s[3]:
             raise NcclInvalid(f"{call}: sendbuf and recvbuf are on different devices")
-        if stream is not None or self._cuda or s[3] != HOST or _group.open_groups or not self.blocking:
+        if not self._plain or s[3] != HOST or stream is not None or _group.open_groups:
             stream = self._special(stream, s, r)
         return s, r, stream
 
@@ -554,7 +553,7 @@ class Communicator:
         b = resolve(buffer)
         if write and b[4]:
             raise NcclInvalid(f"{call}: the receive buffer is read-only")
-        if stream is not None or self._cuda or b[3] != HOST or _group.open_groups or not self.blocking:
+        if not self._plain or b[3] != HOST or stream is not None or _group.open_groups:
             stream = self._special(stream, b)
         return b, stream
 
@@ -568,17 +567,15 @@ class Communicator:
             op: SUM, PROD, MAX, MIN, AVG, or of :meth:`create_pre_mul_sum`.
             stream: see the module's text.
         """
-        s = resolve(sendbuf)
-        if recvbuf is None or recvbuf is sendbuf:
-            r = s
-        else:
-            r = resolve(recvbuf)
-        if (
-            s[1] != r[1] or s[2] != r[2] or r[4] or s[3] != HOST or r[3] != HOST or stream is not None
-            or _group.open_groups or self._cuda or not self.blocking
-        ):  # fmt: skip
+        source, count, code, device, readonly, _ = resolve(sendbuf)
+        target, plain = source, self._plain and device == HOST
+        if recvbuf is not None and recvbuf is not sendbuf:
+            target, n, kind, where, readonly, _ = resolve(recvbuf)
+            plain = plain and n == count and kind == code and where == HOST
+        if not plain or readonly or stream is not None or _group.open_groups:
             s, r, stream = self._pair("allreduce", sendbuf, recvbuf, stream)
-        rc = calls.ncclAllReduce(s[0], r[0], s[1], s[2], op, self._ptr, stream)
+            source, count, code, target = s[0], s[1], s[2], r[0]
+        rc = calls.ncclAllReduce(source, target, count, code, op, self._ptr, stream)
         if rc or _interrupt.pending:
             self._failed(rc, "ncclAllReduce")
 
@@ -713,7 +710,9 @@ class Communicator:
     def wait_signal(self, descs: Union[WaitSignalDesc, Sequence[WaitSignalDesc]], *, stream: Any = None) -> None:
         """Waits until each entry's signals have come, and takes them off the count."""
         entries = [descs] if isinstance(descs, WaitSignalDesc) else list(descs)
-        array = (CWaitSignal * max(len(entries), 1))(*[(d.op_count, d.peer, d.signal_index, d.context) for d in entries])
+        array = (CWaitSignal * max(len(entries), 1))(
+            *[CWaitSignal(d.op_count, d.peer, d.signal_index, d.context) for d in entries]
+        )
         stream = self._special(stream)
         self._check(calls.ncclWaitSignal(len(entries), array, self._ptr, stream), "ncclWaitSignal")
 

@@ -80,8 +80,9 @@ def spawn(
     end = time.monotonic() + timeout
     try:
         while len(outcome) < nranks and (failed is None or time.monotonic() < end):
-            open_ = {pipes[r]: r for r in range(nranks) if r not in outcome}
-            for pipe in multiprocessing.connection.wait(list(open_), max(0.0, end - time.monotonic())):
+            open_: Dict[Any, int] = {pipes[r]: r for r in range(nranks) if r not in outcome}
+            ready: List[Any] = multiprocessing.connection.wait(list(open_), max(0.0, end - time.monotonic()))
+            for pipe in ready:
                 rank = open_[pipe]
                 try:
                     kind, value = pipe.recv()
@@ -94,10 +95,11 @@ def spawn(
                     continue
                 outcome[rank] = value
                 if kind == "failed" and failed is None:
-                    failed = RankFailed(rank, value)
+                    failed = RankFailed(rank, str(value))
                     end = min(end, time.monotonic() + 5)
             if time.monotonic() >= end and failed is None and len(outcome) < nranks:
-                raise TimeoutError(f"ranks {[r for r in range(nranks) if r not in outcome]} of {nranks} were still running after {timeout} s")
+                late = [r for r in range(nranks) if r not in outcome]
+                raise TimeoutError(f"ranks {late} of {nranks} were still running after {timeout} s")
         for p in processes:
             p.join(max(0.0, end - time.monotonic()) if failed else 10)
     finally:

@@ -189,19 +189,36 @@ class CWaitSignal(ctypes.Structure):
     _fields_ = [("op_count", ctypes.c_int), ("peer", ctypes.c_int), ("signal_index", ctypes.c_int), ("context", ctypes.c_int)]
 
 
-_CONFIG_FIELDS = tuple(name for name, _ in CConfig._fields_[3:])
+_CONFIG_FIELDS = tuple(field[0] for field in CConfig._fields_[3:])
 _CONFIG_TEXT = ("net_name", "comm_name")
 
 
 class NCCLConfig:
     """Options of a new communicator; what is not given is left to the library (``ncclConfig_t`` in gccl.h says what each means).
 
-    Keywords: blocking, cga_cluster_size, min_ctas, max_ctas, net_name, split_share, traffic_class, comm_name,
-    collnet_enable, cta_policy, shrink_share, nvls_ctas, n_channels_per_net_peer, nvlink_centric_sched,
-    graph_usage_mode, num_rma_ctx, max_p2p_peers, graph_stream_ordering.
+    All are keywords: ``NCCLConfig(blocking=False, comm_name="training")``. TypeError for a name that there is not.
     """
 
     __slots__ = _CONFIG_FIELDS
+
+    blocking: Optional[bool]
+    cga_cluster_size: Optional[int]
+    min_ctas: Optional[int]
+    max_ctas: Optional[int]
+    net_name: Optional[str]
+    split_share: Optional[bool]
+    traffic_class: Optional[int]
+    comm_name: Optional[str]
+    collnet_enable: Optional[bool]
+    cta_policy: Optional[CTAPolicy]
+    shrink_share: Optional[bool]
+    nvls_ctas: Optional[int]
+    n_channels_per_net_peer: Optional[int]
+    nvlink_centric_sched: Optional[bool]
+    graph_usage_mode: Optional[int]
+    num_rma_ctx: Optional[int]
+    max_p2p_peers: Optional[int]
+    graph_stream_ordering: Optional[int]
 
     def __init__(self, **options: Any) -> None:
         for name in _CONFIG_FIELDS:

@@ -52,7 +52,12 @@ class Ranks:
         if not self.pipes[rank].poll(DEADLINE):
             self.kill()
             pytest.fail(f"rank {rank} of {self.nranks} has not answered within {DEADLINE} s")
-        return self.pipes[rank].recv()
+        try:
+            return self.pipes[rank].recv()
+        except EOFError:
+            self.processes[rank].join(5)
+            self.kill()
+            pytest.fail(f"rank {rank} of {self.nranks} has ended with code {self.processes[rank].exitcode}")
 
     def run(self, function, *args):
         """function(comm, *args) on every rank; returns the results by rank, or fails with the first rank's traceback."""

@@ -18,7 +18,6 @@ import torch
 import torch.distributed as dist
 
 from .. import _library
-from .._buffers import Buffer
 from .._memory import _dtype, _Memory
 from .._types import ITEMSIZE
 from ._group import ProcessGroupGccl
@@ -83,12 +82,12 @@ def empty(*shape: Union[int, Sequence[int]], dtype: Optional[torch.dtype] = None
 
     The memory is freed with the last tensor that refers to it.
     """
-    dims = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    dims: Sequence[Any] = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
     kind = torch.device(device).type
     t = dtype or torch.get_default_dtype()
     code, _ = _dtype(t)
     count = 1
-    for n in dims:  # type: ignore[union-attr]
+    for n in dims:
         count *= n
     memory = _Memory(count * ITEMSIZE[code], "host" if kind == "cpu" else "cuda")
     if count == 0:

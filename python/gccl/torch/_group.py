@@ -25,9 +25,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Deque, Dict, List, Sequence, Union
 
-    Tensor = torch.Tensor
-    Tensors = List[torch.Tensor]
-    Payload = Union[torch.Tensor, Buffer]
+    from torch import Tensor
+
+    Tensors = List[Tensor]
+    Payload = Union[Tensor, Buffer]
 
 _OPS = {"SUM": gccl.SUM, "PRODUCT": gccl.PROD, "MAX": gccl.MAX, "MIN": gccl.MIN, "AVG": gccl.AVG}
 _BOOL_OPS = {"SUM": gccl.MAX, "PRODUCT": gccl.MIN, "MAX": gccl.MAX, "MIN": gccl.MIN, "BOR": gccl.MAX, "BAND": gccl.MIN}

@@ -94,7 +94,8 @@ class Channel:
         except BaseException as e:
             error = e
             if work.expired:
-                error = TimeoutError(f"{work.what}: {self.name}: not done within {work.limit(self.timeout)} s, the communicator was aborted: {e}")
+                limit = work.limit(self.timeout)
+                error = TimeoutError(f"{work.what}: {self.name}: not done within {limit} s, the communicator was aborted: {e}")
             if isinstance(e, NCCLError) or not isinstance(e, Exception):
                 self._failure = error
         self.running = None
