@@ -184,7 +184,7 @@ func choose(all []*module, secret transport.Secret, log *xlog.Logger) (*context,
 				other.disable(m.name() + " was taken")
 			}
 		}
-		log.Info(xlog.Net, "network plugin %s: %v, %d devices, the first is %s", m.name(), m.table, len(c.devices), c.devices[0].Name)
+		log.Info(xlog.Init, "network plugin %s: %v, devices %d, the first is %s", m.name(), m.table, len(c.devices), c.devices[0].Name)
 		return c, nil
 	}
 	return nil, fmt.Errorf("no network plugin works: %w", join(tried))

@@ -63,11 +63,11 @@ func FromSettings(s *param.Settings, name string, log *xlog.Logger) (Transport, 
 	for _, table := range tables {
 		m, err := moduleOf(table)
 		if err != nil {
-			log.Warn(xlog.Net, "%v", err)
+			log.Warn(xlog.Init, "%v", err)
 			continue
 		}
 		if c, ok := table.Library.Table(plugin.CollNet); ok {
-			log.Info(xlog.Net, "%v is not used: this version has no collectives in the network", c)
+			log.Info(xlog.Init, "%v is not used: this version has no collectives in the network", c)
 		}
 		if name == "" || strings.EqualFold(m.name(), name) {
 			t.modules = append(t.modules, m)
