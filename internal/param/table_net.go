@@ -14,10 +14,10 @@ var netDefs = []Def{
 	{ID: NCCLProfilerPlugin, Name: "NCCL_PROFILER_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
 		Text: "Profiler plugins to load, a comma list of up to four: foo is the file foo, or libnccl-profiler-foo.so. Unset: " +
 			"libnccl-profiler.so if there is one, else a profiler in the network plugin's library; none: no plugin."},
-	{ID: NCCLGinPlugin, Name: "NCCL_GIN_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Plugin for the GPU-initiated network; none for no plugin."},
-	{ID: NCCLRmaPlugin, Name: "NCCL_RMA_PLUGIN", Type: TypeString, Default: "", Subsys: "net", State: NoEffect,
-		Text: "Plugin for one-sided operations; none for no plugin."},
+	{ID: NCCLGinPlugin, Name: "NCCL_GIN_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
+		Text: "Plugins for the GPU-initiated network to load, named as those of NCCL_NET_PLUGIN; of use are those of the proxy kind."},
+	{ID: NCCLRmaPlugin, Name: "NCCL_RMA_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
+		Text: "Plugins for one-sided operations to load, named as those of NCCL_NET_PLUGIN; used where no network plugin works."},
 	{ID: NCCLEnvPlugin, Name: "NCCL_ENV_PLUGIN", Type: TypeString, Default: "", Subsys: "net",
 		Text: "Plugin that is asked for settings in place of the environment: foo is the file foo, or libnccl-env-foo.so. Unset: " +
 			"libnccl-env.so if there is one; none: no plugin."},

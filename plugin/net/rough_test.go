@@ -280,7 +280,7 @@ func TestDevice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer unix.Munmap(all)
+		defer func() { _ = unix.Munmap(all) }()
 		sides[i].mem = all[off:]
 		sides[i].reg, err = transport.RegisterDevice(p.Endpoint(i), uintptr(0x10_0000_0000*(i+1)), n, fd, off)
 		if err != nil {

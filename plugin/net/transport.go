@@ -34,6 +34,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -44,16 +45,17 @@ import (
 	"github.com/gccl/gccl/plugin"
 )
 
-// Transport goes over the first net plugin that works.
+// Transport goes over the first net plugin that works, or else over the first rma plugin.
 type Transport struct {
 	modules []*module
+	rmas    []*rmaModule
 	log     *xlog.Logger
 }
 
 var _ transport.Transport = Transport{}
 
-// FromSettings finds the net plugins that NCCL_NET_PLUGIN leads to; with a name, only those that call themselves so. An
-// error says that one that the user named cannot be loaded.
+// FromSettings finds the plugins that NCCL_NET_PLUGIN, NCCL_RMA_PLUGIN and NCCL_GIN_PLUGIN lead to; with a name, only those
+// that call themselves so. An error says that one that the user named cannot be loaded.
 func FromSettings(s *param.Settings, name string, log *xlog.Logger) (Transport, error) {
 	tables, err := plugin.Find(plugin.Net, s, log)
 	if err != nil {
@@ -73,11 +75,12 @@ func FromSettings(s *param.Settings, name string, log *xlog.Logger) (Transport, 
 			t.modules = append(t.modules, m)
 		}
 	}
-	return t, nil
+	t.rmas, err = rmaModules(s, name, log)
+	return t, err
 }
 
 // Empty says that there is no plugin.
-func (t Transport) Empty() bool { return len(t.modules) == 0 }
+func (t Transport) Empty() bool { return len(t.modules) == 0 && len(t.rmas) == 0 }
 
 // Name is "plugin", whichever it is: it must be the same on all ranks.
 func (Transport) Name() string { return "plugin" }
@@ -106,6 +109,13 @@ func join(errs []error) error {
 // Open makes an endpoint over the first plugin that works.
 func (t Transport) Open(o transport.Options) (transport.Endpoint, error) {
 	c, err := choose(t.modules, o.Secret, t.log)
+	if err != nil && len(t.rmas) > 0 {
+		e, rmaErr := openRma(t.rmas, o, t.log)
+		if rmaErr == nil {
+			return e, nil
+		}
+		err = errors.Join(err, rmaErr)
+	}
 	if err != nil {
 		return nil, xerr.Wrap(xerr.System, "plugin transport", err, "cannot open")
 	}
@@ -143,7 +153,8 @@ type endpoint struct {
 	use []int // devices
 
 	mu   sync.Mutex
-	held []int // devices of connections, once for each
+	held []int       // devices of connections, once for each
+	lost atomic.Bool // a call of the plugin has not come back: its context must stay
 }
 
 // hold counts a connection of a device against the plugin's limit, as long as the endpoint is open.
@@ -161,7 +172,9 @@ func (e *endpoint) C() unsafe.Pointer { return unsafe.Pointer(e.p) }
 
 func (e *endpoint) Close() error {
 	C.tp_close_ep(e.p)
-	e.context.close()
+	if !e.lost.Load() {
+		e.context.close()
+	}
 	for _, dev := range e.held {
 		e.release(dev)
 	}
@@ -242,17 +255,10 @@ var stuck = 5 * time.Second
 
 // Connect makes the control connection, proves the secret over it, and makes the one for bulk.
 func (c *conn) Connect(ctx stdctx.Context, remote []byte) error {
-	ended := make(chan error, 1)
-	go func() { ended <- c.connect(ctx, remote) }()
-	var err error
-	select {
-	case err = <-ended:
-	case <-ctx.Done():
-		select {
-		case err = <-ended:
-		case <-time.After(stuck): // what it holds is lost
-			return xerr.New(xerr.Timeout, "plugin connect", "plugin %s blocks in a call that must not block", c.ep.name()).WithRank(c.peer)
-		}
+	err, blocked := bounded(ctx, func() error { return c.connect(ctx, remote) })
+	if blocked {
+		c.ep.lost.Store(true)
+		return xerr.New(xerr.Timeout, "plugin connect", "plugin %s blocks in a call that must not block", c.ep.name()).WithRank(c.peer)
 	}
 	if err == nil {
 		C.free(unsafe.Pointer(c.control))
@@ -266,6 +272,23 @@ func (c *conn) Connect(ctx stdctx.Context, remote []byte) error {
 		code = xerr.Timeout
 	}
 	return xerr.Wrap(code, "plugin connect", err, "no connection with rank %d over plugin %s", c.peer, c.ep.name()).WithRank(c.peer)
+}
+
+// bounded runs f, which ends with ctx unless a call of the plugin blocks: then what f holds is lost.
+func bounded(ctx stdctx.Context, f func() error) (err error, blocked bool) {
+	ended := make(chan error, 1)
+	go func() { ended <- f() }()
+	select {
+	case err = <-ended:
+		return err, false
+	case <-ctx.Done():
+	}
+	select {
+	case err = <-ended:
+		return err, false
+	case <-time.After(stuck):
+		return nil, true
+	}
 }
 
 func (c *conn) connect(ctx stdctx.Context, remote []byte) error {
@@ -288,7 +311,7 @@ func (c *conn) connect(ctx stdctx.Context, remote []byte) error {
 	}
 	c.p.lane = lane
 	rw := &laneStream{ctx: ctx, lane: lane}
-	if err := c.prove(rw, to); err != nil {
+	if err := prove(rw, c.id, to, c.ep.opt.Secret); err != nil {
 		return errors.Join(err, ctx.Err())
 	}
 	return c.addBulk(ctx, rw)
@@ -324,11 +347,11 @@ func (c *conn) meet(ctx stdctx.Context, p *C.np_pair, handle []byte) error {
 }
 
 // prove has both ends show that they know the secret.
-func (c *conn) prove(rw *laneStream, to transport.ConnID) error {
-	if bytes.Compare(c.id[:], to[:]) < 0 {
-		return transport.ProveAsDialer(rw, transport.Hello{To: to, From: c.id, Count: 1}, c.ep.opt.Secret)
+func prove(rw *laneStream, own, to transport.ConnID, secret transport.Secret) error {
+	if bytes.Compare(own[:], to[:]) < 0 {
+		return transport.ProveAsDialer(rw, transport.Hello{To: to, From: own, Count: 1}, secret)
 	}
-	h, answer, err := transport.ProveAsListener(rw, func(id transport.ConnID) (transport.Secret, bool) { return c.ep.opt.Secret, id == c.id })
+	h, answer, err := transport.ProveAsListener(rw, func(id transport.ConnID) (transport.Secret, bool) { return secret, id == own })
 	if err != nil {
 		return err
 	}
