@@ -23,13 +23,18 @@
 #ifndef GCCL_H
 #define GCCL_H
 
+#ifdef __CUDACC_RTC__
+#include "gccl_device/impl/rtc.h"
+#else
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
 /* CUDA's own headers are used where the compiler finds them. Without them only the stream handle is needed,
- * and it is declared as CUDA declares it, so that both kinds of object file link together. */
-#ifdef __has_include
+ * and it is declared as CUDA declares it, so that both kinds of object file link together. Kernels for the CPU
+ * (GCCL_DEVICE_CPU) bring CUDA's names themselves. */
+#if defined(__has_include) && !defined(GCCL_DEVICE_CPU)
 #if __has_include(<cuda_runtime.h>) && __has_include(<cuda_fp16.h>)
 #define GCCL_HAVE_CUDA_HEADERS 1
 #endif

@@ -13,5 +13,6 @@
 #include "gccl_device/impl/ll_a2a_funcs.h"
 #include "gccl_device/impl/lsa_barrier_funcs.h"
 #include "gccl_device/ptr.h"
+#include "gccl_device/reduce_copy.h"
 
 #endif

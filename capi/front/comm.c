@@ -268,7 +268,7 @@ static ncclResult_t abort_comm(ncclComm_t comm) {
   ncclResult_t rc = gccl_handle_check(comm, "ncclCommAbort");
   if (rc != ncclSuccess) return rc;
   if (comm->release && atomic_load(&comm->state) != GCCL_COMM_INIT) comm->release(comm);
-  atomic_store(&comm->abort, 1); /* the core wakes who sleeps: it knows whether the area is there */
+  gccl_abort_raise(comm); /* the core wakes who sleeps: it knows whether the area is there */
   return simple_job(comm, GCCL_JOB_ABORT, 0, "ncclCommAbort");
 }
 

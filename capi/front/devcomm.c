@@ -94,7 +94,7 @@ static ncclResult_t plan(gccl_devcomm *d, const struct ncclDevCommRequirements *
   d->dev.lsaSize = c->lsa_size;
   d->dev.lsaSize_rcp32 = reciprocal((uint32_t)c->lsa_size);
   d->dev.windowTable = c->window_table;
-  d->dev.abortFlag = (uint32_t *)&c->abort;
+  d->dev.abortFlag = (uint32_t *)&c->kernel_abort;
   d->dev.lsaBarrier = lsa_barriers(d, r->lsaBarrierCount);
   d->dev.hybridLsaBarrier = lsa_barriers(d, r->barrierCount);
   ncclResult_t rc = gccl_devgin_plan(d, r, call);

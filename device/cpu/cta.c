@@ -161,12 +161,8 @@ static void block(cta *c, thread *t) {
 
 /* ---- What kernels call ---- */
 
-void gccl_cpu_yield(void) {
-  thread *t = self();
-  if (!t) {
-    sched_yield();
-    return;
-  }
+/* The next runnable thread runs. own: the wait is a loop of the kernel's own, which nothing else ends. */
+static void yield_from(thread *t, int own) {
   cta *c = t->cta;
   launch *l = c->l;
   t->pub.pulse = 0;
@@ -178,8 +174,8 @@ void gccl_cpu_yield(void) {
     else
       nanosleep(&(struct timespec){0, c->idle < 256 ? 5000 : 50000}, NULL);
     if (atomic_load_explicit(&l->failed, memory_order_acquire) && cpu_now() - l->failed_ns > 1000000000u)
-      atomic_store(&l->dead, 1); /* its loops of its own do not give up as waits do */
-    else if (l->end_ns && cpu_now() > l->end_ns)
+      atomic_store(&l->dead, 1); /* loops of its own do not give up as waits do */
+    else if (own && l->end_ns && cpu_now() > l->end_ns)
       launch_fail(l, TIMED_OUT, 0, "CTA (%u,%u,%u) thread %u: a loop over an atomic did not end before the deadline", t->pub.block.x,
                   t->pub.block.y, t->pub.block.z, t->pub.rank);
   }
@@ -187,6 +183,14 @@ void gccl_cpu_yield(void) {
   c->running = t->next;
   go(c, t, 0);
   if (atomic_load_explicit(&l->dead, memory_order_relaxed)) leave(c, t);
+}
+
+void gccl_cpu_yield(void) {
+  thread *t = self();
+  if (t)
+    yield_from(t, 1);
+  else
+    sched_yield();
 }
 
 int gccl_cpu_wait(const uint32_t *abort, const char *what, uint64_t object, int peer, uint64_t want, uint64_t seen) {
@@ -213,7 +217,7 @@ int gccl_cpu_wait(const uint32_t *abort, const char *what, uint64_t object, int 
                 (unsigned long long)seen, aborted ? "; the communicator has failed" : " when the deadline of the launch was over");
   }
   if (atomic_load_explicit(&l->failed, memory_order_acquire)) return 1;
-  gccl_cpu_yield();
+  yield_from(t, 0);
   return atomic_load_explicit(&l->failed, memory_order_acquire) != 0;
 }
 

@@ -113,6 +113,7 @@ struct ncclComm {
   /* Issue order: a call takes next, runs when serving equals it, then advances serving. Beside abort, in the head that
    * stays when a communicator is retired: a call that comes too late still gets its turn and finds the abort word. */
   _Atomic(uint64_t) next, serving;
+  _Atomic(uint32_t) kernel_abort; /* raised with abort, and never lowered: nobody knows which kernels still wait */
 
   gccl_geometry geo;
   gccl_peer *peers;            /* nranks */
@@ -157,6 +158,12 @@ struct ncclComm {
   void *cuda;                         /* its state on the CUDA device; NULL in host mode */
   uint64_t p2p_owner;                 /* the message that holds this rank's p2p scratch, 0 = free; same owner */
 };
+
+/* Ends every wait of the communicator in this process. */
+static inline void gccl_abort_raise(struct ncclComm *c) {
+  atomic_store(&c->abort, 1);
+  atomic_store(&c->kernel_abort, 1);
+}
 
 /* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). At least half of a table is
  * empty, so the search ends. */

@@ -132,44 +132,44 @@ typedef struct ncclCommProperties {
 /* ---- Host functions ---------------------------------------------------------------------------------------- */
 
 /* Fills *props with the truth about comm. Local. A structure without the initializer's magic: ncclInvalidUsage. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *props);
+GCCL_HOST_API ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *props);
 
 /* Makes a device communicator. Collective: all ranks of comm call it, in the same order, with the same requirements, and it returns when
  * all have; inside a group that is at ncclGroupEnd, when *outDevComm and the handles of the lists are written. The lists are read during
  * this call. A requirement that cannot be met is an error, and the last error names the field: ncclInvalidArgument; requirements without
  * the initializer's magic or of a newer version: ncclInvalidUsage. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm);
+GCCL_HOST_API ncclResult_t ncclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm);
 
 /* The same for callers with this library's header, whose kernels know more than NCCL's structures say. stamp is GCCL_DEVICE_STAMP; the
  * macro below passes it. */
-NCCL_EXTERN_C __host__ ncclResult_t gcclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm,
+GCCL_HOST_API ncclResult_t gcclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm,
                                                       unsigned stamp);
 #define GCCL_DEVICE_STAMP 1u
 #define ncclDevCommCreate(comm, reqs, outDevComm) gcclDevCommCreate((comm), (reqs), (outDevComm), GCCL_DEVICE_STAMP)
 
 /* Releases what belongs to *devComm. Local: kernels that use it, on any rank, have ended. One that is not of comm: ncclInvalidArgument.
  * ncclCommDestroy releases those that are left. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclDevCommDestroy(ncclComm_t comm, ncclDevComm_t const *devComm);
+GCCL_HOST_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, ncclDevComm_t const *devComm);
 
 /* Address of byte offset of a window at a rank of the LSA team, as kernels of this rank use it. A rank outside of the team or an offset at
  * or past the end: ncclInvalidArgument. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void **outPtr);
+GCCL_HOST_API ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void **outPtr);
 
 /* The same for rank peer of the communicator; NULL and ncclSuccess where peer is not in the LSA team. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr);
+GCCL_HOST_API ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t offset, int peer, void **outPtr);
 
 /* Multicast addresses of the LSA team and of another team; NULL and ncclSuccess where there is no multicast. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
-NCCL_EXTERN_C __host__ ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
+GCCL_HOST_API ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
+GCCL_HOST_API ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
                                                                  void **outPtr);
 
 /* ---- Teams ------------------------------------------------------------------------------------------------- */
 
 /* All ranks; the ranks of this rank's LSA team; the ranks with this rank's place in all LSA teams (its rail). From a host communicator
  * these need a live communicator, and give an empty team otherwise. */
-NCCL_EXTERN_C __host__ ncclTeam_t ncclTeamWorld(ncclComm_t comm);
-NCCL_EXTERN_C __host__ ncclTeam_t ncclTeamLsa(ncclComm_t comm);
-NCCL_EXTERN_C __host__ ncclTeam_t ncclTeamRail(ncclComm_t comm);
+GCCL_HOST_API ncclTeam_t ncclTeamWorld(ncclComm_t comm);
+GCCL_HOST_API ncclTeam_t ncclTeamLsa(ncclComm_t comm);
+GCCL_HOST_API ncclTeam_t ncclTeamRail(ncclComm_t comm);
 #ifdef __cplusplus
 NCCL_HOST_DEVICE_INLINE ncclTeam ncclTeamWorld(ncclDevComm const &comm);
 NCCL_HOST_DEVICE_INLINE ncclTeam ncclTeamLsa(ncclDevComm const &comm);
@@ -177,8 +177,8 @@ NCCL_HOST_DEVICE_INLINE ncclTeam ncclTeamRail(ncclDevComm const &comm);
 #endif
 
 /* Rank of the communicator, or of the LSA team, that rank of team is. Not checked: an LSA rank may be outside of its team. */
-NCCL_EXTERN_C __host__ int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
-NCCL_EXTERN_C __host__ int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
+GCCL_HOST_API int ncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank);
+GCCL_HOST_API int ncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 #ifdef __cplusplus
 NCCL_HOST_DEVICE_INLINE int ncclTeamRankToWorld(ncclDevComm const &comm, ncclTeam team, int rank);
 NCCL_HOST_DEVICE_INLINE int ncclTeamRankToLsa(ncclDevComm const &comm, ncclTeam team, int rank);
@@ -203,7 +203,10 @@ NCCL_EXTERN_C NCCL_HOST_DEVICE_INLINE size_t ncclGetResourceBufferOffset(ncclDev
 #if GCCL_DEVICE_KERNELS
 /* With GCCL_DEVICE_DEBUG the functions below check their arguments and stop the kernel with a text that names the caller's file and line,
  * the window, the offset and the rank. Otherwise a wrong argument gives a wrong address. */
-#ifdef GCCL_DEVICE_DEBUG
+#if defined(GCCL_DEVICE_DEBUG) && defined(__CUDACC_RTC__) /* which has no __builtin_FILE */
+#define GCCL_DEVICE_CALLER_ONLY char const *gcclFile = "a kernel compiled by NVRTC", int gcclLine = 0
+#define GCCL_DEVICE_CALLER , GCCL_DEVICE_CALLER_ONLY
+#elif defined(GCCL_DEVICE_DEBUG)
 #define GCCL_DEVICE_CALLER_ONLY char const *gcclFile = __builtin_FILE(), int gcclLine = __builtin_LINE()
 #define GCCL_DEVICE_CALLER , GCCL_DEVICE_CALLER_ONLY
 #else

@@ -10,11 +10,11 @@
 #include "core.h"
 
 /* Slots for maxElts elements of up to maxEltSize bytes: maxElts · ceil(maxEltSize / 8). */
-NCCL_EXTERN_C __host__ int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
+GCCL_HOST_API int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 
 /* Requirement for nBlocks blocks of nSlots slots. Fills *outReq, which the caller puts into resourceRequirementsList; *outHandle is
  * complete once ncclDevCommCreate has returned. Counts that are not positive, or NULL: ncclInvalidArgument. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *outHandle,
+GCCL_HOST_API ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *outHandle,
                                                                ncclDevResourceRequirements_t *outReq);
 
 #if GCCL_DEVICE_KERNELS

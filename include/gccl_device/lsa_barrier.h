@@ -14,7 +14,7 @@
 /* Requirement for nBarriers barriers of a team of LSA ranks (all its members pass the same arguments but for rank). Fills *outReq, which the
  * caller puts into resourceRequirementsList; *outHandle is complete once ncclDevCommCreate has returned. A team or a count that is not
  * positive, or NULL: ncclInvalidArgument. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t *outHandle,
+GCCL_HOST_API ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t *outHandle,
                                                                     ncclDevResourceRequirements_t *outReq);
 
 #if GCCL_DEVICE_KERNELS

@@ -168,7 +168,7 @@ int gccl_ctl_latch(ncclComm_s *c, int32_t rc, const char *text, int32_t len) {
     atomic_store_explicit(&c->async, rc, memory_order_relaxed);
     atomic_store_explicit(&c->error, rc, memory_order_release);
   }
-  atomic_store(&c->abort, 1);
+  gccl_abort_raise(c);
   gccl_ctl_wake(c);
   if (c->release) c->release(c);
   return first;
@@ -176,7 +176,12 @@ int gccl_ctl_latch(ncclComm_s *c, int32_t rc, const char *text, int32_t len) {
 
 int32_t gccl_ctl_error(const ncclComm_s *c) { return atomic_load_explicit(&c->error, memory_order_acquire); }
 uint32_t gccl_ctl_abort(const ncclComm_s *c) { return atomic_load(&c->abort); }
-void gccl_ctl_abort_set(ncclComm_s *c, uint32_t v) { atomic_store(&c->abort, v); }
+void gccl_ctl_abort_set(ncclComm_s *c, uint32_t v) {
+  if (v)
+    gccl_abort_raise(c);
+  else
+    atomic_store(&c->abort, 0);
+}
 int32_t gccl_ctl_async(const ncclComm_s *c) { return atomic_load_explicit(&c->async, memory_order_acquire); }
 void gccl_ctl_async_set(ncclComm_s *c, int32_t v) { atomic_store_explicit(&c->async, v, memory_order_release); }
 

@@ -15,7 +15,7 @@ void gccl_comm_latch(struct ncclComm *comm, int32_t rc, const char *format, ...)
     atomic_store_explicit(&comm->async, rc, memory_order_relaxed);
     atomic_store_explicit(&comm->error, rc, memory_order_release);
   }
-  atomic_store(&comm->abort, 1);
+  gccl_abort_raise(comm);
   gccl_wake_self(comm);
   if (comm->release) comm->release(comm);
 }

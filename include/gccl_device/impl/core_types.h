@@ -3,8 +3,12 @@
 #ifndef GCCL_DEVICE_IMPL_CORE_TYPES_H
 #define GCCL_DEVICE_IMPL_CORE_TYPES_H
 
+#ifdef __CUDACC_RTC__
+#include "rtc.h"
+#else
 #include <stddef.h>
 #include <stdint.h>
+#endif
 #ifndef __cplusplus
 #include <stdbool.h>
 #endif

@@ -63,7 +63,7 @@ namespace gccl {
 namespace device {
 /* A value as pairs of words; the last pair is filled with zeroes. */
 template <typename T> struct Words {
-  static constexpr int n = (int)((sizeof(T) + 7) / 8);
+  enum { n = (sizeof(T) + 7) / 8 };
   uint32_t word[2 * n];
   NCCL_DEVICE_INLINE explicit Words(T const &v) {
     word[2 * n - 1] = word[2 * n - 2] = 0;

@@ -54,6 +54,13 @@
 #endif
 #define NCCL_IR_EXTERN_C
 
+/* Declares a host function. NVRTC compiles no host code, and refuses to hear of it. */
+#if defined(__CUDACC_RTC__)
+#define GCCL_HOST_API NCCL_EXTERN_C
+#else
+#define GCCL_HOST_API NCCL_EXTERN_C __host__
+#endif
+
 /* Loop hints: the device compilers know them, others need none. */
 #define GCCL_PRAGMA(X) _Pragma(#X)
 #if defined(GCCL_DEVICE_CUDA)
@@ -62,8 +69,12 @@
 #define GCCL_UNROLL(N)
 #endif
 
+#ifdef __CUDACC_RTC__
+#include "rtc.h"
+#else
 #include <stddef.h>
 #include <stdint.h>
+#endif
 #if !defined(__cplusplus)
 #include <stdbool.h>
 #endif
