@@ -128,11 +128,13 @@ test-checkptr: | tools-check
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ASAN_RUN ?= .
 ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./internal/param ./net/loop ./net/shm
-test-asan: | tools-check
+test-asan: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so | tools-check
 	$(MAKE) LIB=$(BUILD)/asan/lib OBJ=$(BUILD)/asan/obj CFLAGS_EXTRA="$(SANITIZE)" LTO= $(BUILD)/asan/lib/libgccl.so $(BUILD)/asan/lib/libgccl_core.so
 	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(GO) test -count=1 -short -timeout 9m -run '$(ASAN_RUN)' ./tests/hostapi
 	$(GO) test -asan -short -timeout 9m $(ASAN_PKGS)
+	GCCL_LIB_DIR=$(ROOT)/$(LIB) GCCL_TEST_CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
+	  $(GO) test -count=1 -timeout 9m -run 'TestKernels/.*/.*/[123]$$' ./tests/device
 
 test-arm64: | tools-check
 	GO="$(GO)" .ci/arm64
@@ -189,8 +191,9 @@ generate: | tools-check
 
 PLUGIN_EXAMPLES := $(notdir $(patsubst %/,%,$(wildcard examples/06_plugins/*/)))
 EXAMPLES := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*.c))))
+DEVICE_EXAMPLES := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*/*.cc)))) # kernels, on the CPU
 .PHONY: examples
-examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
+examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so
 	@mkdir -p $(BUILD)/examples
 	@set -e; for e in $(EXAMPLES); do \
 	  $(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude examples/$$e/*.c -o $(BUILD)/examples/$$e -L$(LIB) -lnccl -pthread \
@@ -204,6 +207,12 @@ examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so
 	@EXAMPLE_TUNER_FILE=examples/06_plugins/tuner/rules.csv NCCL_TUNER_PLUGIN=$(BUILD)/examples/libnccl-tuner-example.so \
 	  NCCL_PROFILER_PLUGIN=$(BUILD)/examples/libnccl-profiler-example.so NCCL_ENV_PLUGIN=$(BUILD)/examples/libnccl-env-example.so \
 	  timeout 120 $(BUILD)/examples/02_allreduce
+	@set -e; for e in $(DEVICE_EXAMPLES); do \
+	  mkdir -p $(BUILD)/examples/$$(dirname $$e); \
+	  $(CXX) -std=c++14 -O2 -g -Wall -Wextra -Werror -Iinclude examples/$$e/*.cc -o $(BUILD)/examples/$$e -L$(LIB) -lgccl_cpu -lnccl -pthread \
+	    -Wl,-rpath,'$$ORIGIN/../../lib'; \
+	  echo "== $$e"; timeout 120 $(BUILD)/examples/$$e; \
+	done
 
 .PHONY: install
 install: build

@@ -14,7 +14,8 @@ CUDA_VIRTUAL := $(sort $(foreach a,$(CUDA_ARCHS) $(CUDA_PTX),$(call cuda_virtual
 CUDA_TYPES  := i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2
 CUDA_UNITS  := $(foreach k,leader direct ll,$(CUDA_TYPES:%=$(k)_fold-%) $(k)_copy) multimem
 CUDA_HEADERS := $(wildcard device/cuda/kernels/*.cuh device/cuda/nvrtc/*.h device/layout/*.h device/host/reduce/convert.h)
-CUDA_WHEELS := nvidia-cuda-nvrtc-cu12==12.8.93 nvidia-cuda-nvcc-cu12==12.8.93 nvidia-nvfatbin-cu12==12.8.90
+CUDA_WHEELS := nvidia-cuda-nvrtc-cu12==12.8.93 nvidia-cuda-nvcc-cu12==12.8.93 nvidia-nvfatbin-cu12==12.8.90 \
+  nvidia-cuda-cccl-cu12==12.8.90 nvidia-cuda-runtime-cu12==12.8.90
 CUDA_FLAGS  := -std=c++17 --fmad=false -default-device -Idevice/cuda/nvrtc
 CPU_FLAGS   := -std=c++17 -O0 -g -fPIC -fvisibility=default -ffp-contract=off -Wall -Wextra -Werror -Wno-unknown-pragmas -x c++ -include device/cuda/kernels/cpu.h
 
@@ -36,7 +37,7 @@ cuda-toolchain-check:
 
 # The limit on the size is the project's; the bounds keep a kernel from growing unseen.
 CUDA_MOST_BYTES := 20971520
-cuda: $(CUDA)/kernels.fatbin
+cuda: $(CUDA)/kernels.fatbin device-header-cuda
 	@device/cuda/build/report device/cuda/build/bounds $(CUDA_ARCHS:%=$(CUDA)/sm_%.report)
 	@[ $$(stat -c %s $<) -le $(CUDA_MOST_BYTES) ] || { echo "make cuda: $< has $$(stat -c %s $<) bytes, more than $(CUDA_MOST_BYTES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory $(LIB)/libgccl.so
@@ -76,6 +77,28 @@ $(CUDA)/kernels.fatbin: $(CUDA_ARCHS:%=$(CUDA)/sm_%.cubin) $(CUDA_PTX:%=$(CUDA)/
 $(OBJ)/device/cuda/fatbin.o: device/cuda/build/fatbin.S $(CUDA)/kernels.fatbin
 	@mkdir -p $(@D)
 	$(CC) -c -DGCCL_FATBIN='"$(CUDA)/kernels.fatbin"' $< -o $@
+
+# ---- The device API's header: the conformance kernels of tests/device, as CUDA ----------------------------------
+
+# name architecture options: with nothing but NVRTC, checked, and with libcu++ and the types of cuda_fp16.h as most programs have them.
+DEVICE_FORMS := bare-80 debug-90 full-90
+DEVICE_HEADERS := $(wildcard include/*.h include/gccl_device/*.h include/gccl_device/impl/*.h tests/device/prog/kernels.h)
+device_flags_bare  := -std=c++14
+device_flags_debug := -std=c++14 -DGCCL_DEVICE_DEBUG
+device_flags_full  := -std=c++17 $$(device/cuda/build/toolchain | sed -n 's/^include /-I/p')
+
+.PHONY: device-header-cuda
+device-header-cuda: $(DEVICE_FORMS:%=$(CUDA)/device/%.cubin)
+
+define device_form
+$(CUDA)/device/$(1).cubin: $(DEVICE_HEADERS) $(CUDA)/kernelc device/cuda/build/toolchain | cuda-toolchain-check
+	@mkdir -p $$(@D)
+	@echo nvrtc gccl_device.h $(1)
+	@$(CUDA)/kernelc ptx "$$(call cuda_tool,nvrtc)" $(CUDA)/device/$(1).ptx tests/device/prog/kernels.h -default-device -Iinclude \
+	  -arch=compute_$(lastword $(subst -, ,$(1))) $$(device_flags_$(firstword $(subst -, ,$(1))))
+	@"$$(call cuda_tool,ptxas)" -arch=sm_$(lastword $(subst -, ,$(1))) $(CUDA)/device/$(1).ptx -o $$@
+endef
+$(foreach f,$(DEVICE_FORMS),$(eval $(call device_form,$(f))))
 
 # ---- For the CPU -------------------------------------------------------------------------------------------------
 

@@ -105,6 +105,42 @@ func Build(name string, folders ...string) (*Program, error) {
 	return p, nil
 }
 
+// BuildCXX compiles the C++ files of one folder as a user of kernels on the CPU does: g++, C++14, -lgccl_cpu and -lnccl, with options
+// added.
+func BuildCXX(name, folder string, options ...string) (*Program, error) {
+	root, err := Root()
+	if err != nil {
+		return nil, err
+	}
+	lib, err := LibDir()
+	if err != nil {
+		return nil, err
+	}
+	sources, err := filepath.Glob(filepath.Join(root, folder, "*.cc"))
+	if err != nil || len(sources) == 0 {
+		return nil, fmt.Errorf("no C++ files in %s (%v)", folder, err)
+	}
+	headers, _ := filepath.Glob(filepath.Join(root, folder, "*.h"))
+	for _, s := range append(sources, headers...) { // as in Build: the test cache sees these looks only
+		if _, err := os.Stat(s); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := os.MkdirTemp("", "gccl-"+name+"-")
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{Path: filepath.Join(dir, name), LibDir: lib, dir: dir}
+	args := []string{"-std=c++14", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", "-I" + filepath.Join(root, "include")}
+	args = append(append(args, options...), sources...)
+	args = append(args, "-o", p.Path, "-L"+lib, "-lgccl_cpu", "-lnccl", "-Wl,-rpath,"+lib)
+	if out, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("g++ %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return p, nil
+}
+
 // Close removes the program.
 func (p *Program) Close() {
 	if p != nil {
