@@ -88,7 +88,7 @@ device_flags_debug := -std=c++14 -DGCCL_DEVICE_DEBUG
 device_flags_full  := -std=c++17 $$(device/cuda/build/toolchain | sed -n 's/^include /-I/p')
 
 .PHONY: device-header-cuda
-device-header-cuda: $(DEVICE_FORMS:%=$(CUDA)/device/%.cubin)
+device-header-cuda: $(DEVICE_FORMS:%=$(CUDA)/device/%.cubin) $(BIN)/device-check
 
 define device_form
 $(CUDA)/device/$(1).cubin: $(DEVICE_HEADERS) $(CUDA)/kernelc device/cuda/build/toolchain | cuda-toolchain-check
@@ -99,6 +99,11 @@ $(CUDA)/device/$(1).cubin: $(DEVICE_HEADERS) $(CUDA)/kernelc device/cuda/build/t
 	@"$$(call cuda_tool,ptxas)" -arch=sm_$(lastword $(subst -, ,$(1))) $(CUDA)/device/$(1).ptx -o $$@
 endef
 $(foreach f,$(DEVICE_FORMS),$(eval $(call device_form,$(f))))
+
+# Runs them on a GPU: build/bin/device-check build/cuda/device/full-90.cubin 8
+$(BIN)/device-check: tests/gpu/deviceapi/check.c $(DEVICE_HEADERS) device/cuda/driver.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude $< -o $@ -ldl
 
 # ---- For the CPU -------------------------------------------------------------------------------------------------
 
