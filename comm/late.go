@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gccl/gccl/device/host/clique"
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/onsignal"
 	"github.com/gccl/gccl/internal/param"
@@ -23,7 +24,7 @@ import (
 type roll struct {
 	seq      uint64 // the collective in question; 0: none is in flight
 	what     string // its call
-	finished uint64 // last collective that this rank has finished; on CUDA: that it has issued
+	finished uint64 // last collective that this rank has finished; on CUDA nothing is known
 	ranks    []mark
 }
 
@@ -32,6 +33,7 @@ type mark struct {
 	finished uint64 // last collective that the rank has finished
 	joined   bool   // it has joined the one in question, or has finished it
 	process  string // alive, stopped, ended, left (the communicator), unknown
+	here     bool   // a rank of this process
 }
 
 // roll looks at the memory of the ranks. seq 0: the collective that this rank is in. Preconditions: the communicator is among the
@@ -50,6 +52,7 @@ func (c *Comm) roll(seq uint64) roll {
 	for q := range r.ranks {
 		m := &r.ranks[q]
 		m.process = c.processOf(q)
+		m.here = q == c.rank || c.peerOf(q) == nil && !c.remote(q)
 		if !readable || c.remote(q) {
 			continue
 		}
@@ -73,7 +76,7 @@ func (c *Comm) processOf(q int) string {
 	case !c.remote(q) && c.device() == nil && c.hasLeft(q):
 		return "left"
 	}
-	p := c.peers[q]
+	p := c.peerOf(q)
 	if p == nil { // a rank of this process, or a remote one
 		if c.remote(q) {
 			return "unknown"
@@ -81,6 +84,14 @@ func (c *Comm) processOf(q int) string {
 		return "alive"
 	}
 	return processState(p.PID)
+}
+
+// peerOf is the process of a rank; nil for this process and for remote ones.
+func (c *Comm) peerOf(q int) *clique.Peer {
+	if q >= len(c.peers) {
+		return nil
+	}
+	return c.peers[q]
 }
 
 // processState reads the state of a process (proc(5), the third field of stat).
@@ -176,11 +187,11 @@ func inWords(process string) string {
 func (c *Comm) Late(seq uint64, turn int, what string, waited time.Duration) {
 	go func() {
 		var r roll
-		if !c.e.live.with(c, func() { r = c.roll(seq) }) || !c.speaks(r) {
+		if !c.e.live.with(c, func() { r = c.roll(seq) }) || !r.speaksHere() {
 			return
 		}
 		if c.askable() {
-			if c.ask(&r); !c.speaks(r) {
+			if c.ask(&r); !r.speaksHere() {
 				return
 			}
 		}
@@ -190,10 +201,10 @@ func (c *Comm) Late(seq uint64, turn int, what string, waited time.Duration) {
 	}()
 }
 
-// speaks says whether the rank that is to report is in this process: one thread may drive several ranks, and then any of them says that it waits.
-func (c *Comm) speaks(r roll) bool {
+// speaksHere says whether the rank that is to report is in this process: one thread may drive several ranks, and then any of them says that it waits.
+func (r roll) speaksHere() bool {
 	q := r.speaker()
-	return q == c.rank || q >= 0 && c.peers[q] == nil && !c.remote(q)
+	return q >= 0 && r.ranks[q].here
 }
 
 // reportAll writes what all communicators of the process are doing: at a signal.

@@ -124,6 +124,10 @@ func (v view) print(out io.Writer) error {
 		fmt.Fprintln(w, "  rank\tprocess\tprogram\tfinished\tin\tcalls/s\tMB/s\t")
 		for _, m := range c.Members {
 			in := "-"
+			finished := fmt.Sprint(m.Finished)
+			if c.Device == "cuda" { // streams know, the host does not
+				finished, in = "?", "?"
+			}
 			if m.Running != 0 {
 				in = fmt.Sprintf("%d %s", m.Running, m.What)
 			}
@@ -139,7 +143,7 @@ func (v view) print(out io.Writer) error {
 			if m.Program != "" {
 				program = filepath.Base(m.Program)
 			}
-			fmt.Fprintf(w, "  %d\t%s\t%s\t%d\t%s\t%s\t%s\n", m.Rank, where, program, m.Finished, in, rates, m.note())
+			fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\n", m.Rank, where, program, finished, in, rates, m.note())
 		}
 		if err := w.Flush(); err != nil {
 			return err

@@ -34,7 +34,7 @@ type Comm struct {
 	Error    string `json:"error,omitempty"`
 	Calls    uint64 `json:"calls"`    // communication calls of this rank so far
 	Bytes    uint64 `json:"bytes"`    // their payload
-	Finished uint64 `json:"finished"` // number of the last collective that this rank has finished
+	Finished uint64 `json:"finished"` // number of the last collective that this rank has finished; on CUDA 0: only the calls are known
 	Running  uint64 `json:"running"`  // number of the collective in flight; 0: none
 	What     string `json:"what,omitempty"`
 	Peers    []Peer `json:"peers"`

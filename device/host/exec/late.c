@@ -1,5 +1,6 @@
 /* What to say about an operation that does not end. Of a message or signals: who is waited for, how far that rank is, and whether
- * ranks wait for each other in a circle; all of it is read from the shared areas. Of a collective the core speaks (comm/late.go). */
+ * ranks wait for each other in a circle; all of it is read from the shared areas. Of a collective in host mode the core speaks
+ * (comm/late.go). */
 #include <stdio.h>
 #include <time.h>
 
@@ -31,8 +32,10 @@ static int cycle(const struct ncclComm *c, int on, char *out, size_t size) {
 void gccl_late_report(const gccl_op *op, int turn, int32_t on, uint64_t waited) {
   const struct ncclComm *c = op->comm;
   char what[160], where[96], circle[160], text[768];
-  if (op->kind == GCCL_DO_COLL) { /* one rank speaks for all: the core finds out which, and asks those that cannot be read here */
+  if (op->kind == GCCL_DO_COLL)
     snprintf(what, sizeof what, "%s of %llu %s", gccl_coll_names[op->coll], (unsigned long long)op->count, gccl_type_names[op->dtype]);
+  if (op->kind == GCCL_DO_COLL &&
+      !c->cuda) { /* one rank speaks for all: the core finds out which, and asks those that cannot be read here */
     if (c->late) c->late(c, op->seq, turn, what, waited);
     return;
   }
@@ -40,11 +43,13 @@ void gccl_late_report(const gccl_op *op, int turn, int32_t on, uint64_t waited) 
   if (op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV)
     snprintf(what, sizeof what, "message %llu %s rank %d (%llu %s)", (unsigned long long)op->seq, op->kind == GCCL_DO_SEND ? "to" : "from",
              op->root, (unsigned long long)op->count, gccl_type_names[op->dtype]);
-  else
+  else if (op->kind != GCCL_DO_COLL)
     snprintf(what, sizeof what, "%llu signals of rank %d", (unsigned long long)op->count, op->root);
   if (on < 0 || c->nranks == 1) {
     on = -1;
     snprintf(where, sizeof where, "%s", c->nranks == 1 ? "itself" : "several ranks");
+  } else if (c->cuda) { /* its areas do not say how far it is */
+    snprintf(where, sizeof where, "rank %d", on);
   } else {
     uint64_t p = gccl_load(&gccl_area_of(c, on)->progress) >> GCCL_STEP_BITS;
     snprintf(where, sizeof where, "rank %d, which has finished collective %llu", on, (unsigned long long)(p ? p - 1 : 0));
