@@ -11,9 +11,12 @@ import (
 var (
 	systemFolders = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/lib64",
 		"/usr/local/cuda/lib64"}
-	pythonFolders = []string{"lib/python3*/site-packages/nvidia/nccl/lib", "lib/python3*/site-packages/gccl*", "lib/python3*/dist-packages/nvidia/nccl/lib",
+	pythonFolders = []string{"lib/python3*/site-packages/nvidia/nccl/lib", "lib/python3*/site-packages/gccl/lib", "lib/python3*/dist-packages/nvidia/nccl/lib",
 		"lib/python3/dist-packages/nvidia/nccl/lib"}
 )
+
+// pathVariables name the file for programs that open the library by path: this project's Python package, vLLM, SGLang.
+var pathVariables = []string{"GCCL_LIBRARY", "VLLM_NCCL_SO_PATH", "SGLANG_NCCL_SO_PATH"}
 
 // copyOf is a library file, and how it can be come by.
 type copyOf struct {
@@ -54,6 +57,17 @@ func checkLibraries(m *machine) []finding {
 			continue
 		}
 		add(p, "LD_PRELOAD")
+	}
+	for _, name := range pathVariables {
+		p := m.env[name]
+		if p == "" {
+			continue
+		}
+		if !m.exists(p) {
+			out = append(out, finding{Verdict: fail, Found: fmt.Sprintf("%s names %s, which is not there", name, p), Remedy: "correct the path, or unset it"})
+			continue
+		}
+		add(p, name)
 	}
 	look := func(folder, via string) {
 		for _, p := range append(m.glob(filepath.Join(folder, "libnccl.so*")), m.glob(filepath.Join(folder, "libgccl.so"))...) {
