@@ -131,10 +131,10 @@ ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./i
 test-asan: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so | tools-check
 	$(MAKE) LIB=$(BUILD)/asan/lib OBJ=$(BUILD)/asan/obj CFLAGS_EXTRA="$(SANITIZE)" LTO= $(BUILD)/asan/lib/libgccl.so $(BUILD)/asan/lib/libgccl_core.so
 	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \
-	  $(GO) test -count=1 -short -timeout 9m -run '$(ASAN_RUN)' ./tests/hostapi
-	$(GO) test -asan -short -timeout 9m $(ASAN_PKGS)
+	  $(GO) test -count=1 -short -timeout 20m -run '$(ASAN_RUN)' ./tests/hostapi
+	$(GO) test -asan -short -timeout 20m $(ASAN_PKGS)
 	GCCL_LIB_DIR=$(ROOT)/$(LIB) GCCL_TEST_CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
-	  $(GO) test -count=1 -timeout 9m -run 'TestKernels/.*/.*/[123]$$' ./tests/device
+	  $(GO) test -count=1 -timeout 20m -run 'TestKernels/.*/.*/[123]$$' ./tests/device
 
 test-arm64: | tools-check
 	GO="$(GO)" .ci/arm64

@@ -62,9 +62,6 @@ func (c *Comm) build(s spec) error {
 	c.secret = secretFor(s.material)
 	c.eager = uint64(s.set.IntOr(param.GCCLEagerBytes, autoEagerBytes))
 	c.stage = uint64(s.set.IntOr(param.GCCLStageBytes, autoStageBytes))
-	if c.device() != nil {
-		c.eager, c.stage = 64, 4096 // nothing goes through host memory
-	}
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.e.joinTimeout(s.set))
 	defer cancel()
 	err := c.establish(ctx, s)

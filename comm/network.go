@@ -35,10 +35,6 @@ func (c *Comm) connect(ctx context.Context, crowded bool) error {
 	if c.cliques == nil {
 		return nil
 	}
-	if c.device() != nil {
-		return xerr.New(xerr.InvalidUsage, "communicator init", "ranks on GPUs are on several hosts, or may not share memory: this version has no network path for GPU memory").
-			WithHint("use the host device, or ranks of one host")
-	}
 	backend, why, err := gin.Backend(c.set.Str(param.GCCLGin), []string{"host"})
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ static ncclResult_t go(gccl_op *op, cudaStream_t stream, const char *call) {
   struct ncclComm *c = op->comm;
   if (op->kind == GCCL_DO_COLL) {
     if (c->nranks == 1) return alone(op, stream, call);
-    ncclResult_t rc = c->cuda ? ncclSuccess : find_plan(op, call); /* a GPU's leader needs no plan */
+    ncclResult_t rc = c->cuda && !gccl_device_staged(c) ? ncclSuccess : find_plan(op, call); /* a GPU's leader needs none */
     if (rc != ncclSuccess) return rc;
   }
   return gccl_submit(op, stream, call);

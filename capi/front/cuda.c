@@ -117,15 +117,64 @@ ncclResult_t gccl_device_check(const gccl_op *op, const char *call) {
   return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, op->comm->rank, op->comm->nranks, text) : ncclSuccess;
 }
 
+int gccl_device_staged(const struct ncclComm *c) { return gccl_cuda_of(c)->stage != NULL; }
+
+/* A batch of a communicator on several hosts: the streams copy, the worker's thread does the operations in host memory. */
+static ncclResult_t launch_staged(gccl_cuda_batch *b, const char *call) {
+  struct ncclComm *c = b->comm;
+  gccl_cuda_comm *d = gccl_cuda_of(c);
+  gccl_stream *worker;
+  char text[GCCL_TEXT] = "";
+  ncclResult_t rc = gccl_worker(c, &worker, call);
+  if (rc != ncclSuccess) return rc;
+  gccl_task *t = gccl_task_new(1, b->nops);
+  if (!t) return gccl_fail(ncclSystemError, "%s: out of memory", call);
+  pthread_mutex_lock(&d->order);
+  int r = gccl_cuda_stage(b, t->ops, &t->staged, text, sizeof text);
+  if (r == 0) {
+    t->batches[0] = (gccl_batch){.comm = c, .ops = t->ops, .nops = b->nops, .ticket = gccl_order_take(c)};
+    for (int i = 0; i < b->nops; i++) b->ops[i].seen = NULL; /* it is the task's */
+    gccl_stream_push(worker, t);
+  }
+  pthread_mutex_unlock(&d->order);
+  if (r == 0) return c->blocking ? ncclSuccess : ncclInProgress;
+  free(t);
+  return text[0] ? gccl_fail((ncclResult_t)r, "%s: %s", call, text) : gccl_operation_failed(c, r, call);
+}
+
 ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call) {
   struct ncclComm *c = op->comm;
   CUstream s = (CUstream)stream;
   if ((op->kind == GCCL_DO_SEND || op->kind == GCCL_DO_RECV) && op->root == c->rank) return gccl_lonely_message(c, call);
   if (gccl_probed(c)) gccl_probe_issue(op);
-  gccl_cuda_batch b = {.comm = c, .ops = op, .streams = &s, .nops = 1, .ticket = gccl_order_take(c)};
+  gccl_cuda_batch b = {.comm = c, .ops = op, .streams = &s, .nops = 1};
+  if (gccl_device_staged(c)) return launch_staged(&b, call);
+  b.ticket = gccl_order_take(c);
   int r = gccl_cuda_drive(&b, 1);
   if (gccl_probed(c)) gccl_probe_end(op, r);
   return result(&b, 1, r, call);
+}
+
+/* Those of communicators on several hosts first: launching them waits for nobody. Returns the first failure; all are launched. */
+static ncclResult_t launch_batches(gccl_cuda_batch *b, int n, const char *call) {
+  ncclResult_t rc = ncclSuccess;
+  int led = 0;
+  for (int k = 0; k < n; k++) {
+    if (!gccl_device_staged(b[k].comm)) {
+      b[led++] = b[k];
+      continue;
+    }
+    ncclResult_t r = launch_staged(&b[k], call);
+    if (rc == ncclSuccess || rc == ncclInProgress) rc = r;
+  }
+  if (led == 0) return rc;
+  for (int k = 0; k < led; k++) b[k].ticket = gccl_order_take(b[k].comm);
+  int r = gccl_cuda_drive(b, led);
+  for (int k = 0; k < led; k++)
+    for (int i = 0; i < b[k].nops; i++)
+      if (gccl_probed(b[k].comm)) gccl_probe_end(&b[k].ops[i], r);
+  ncclResult_t ended = result(b, led, r, call);
+  return rc == ncclSuccess || rc == ncclInProgress ? (ended == ncclSuccess ? rc : ended) : rc;
 }
 
 ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call) {
@@ -152,11 +201,7 @@ ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n
           b[k].nops++;
         }
     }
-    for (int k = 0; k < nb; k++) b[k].ticket = gccl_order_take(b[k].comm);
-    int r = gccl_cuda_drive(b, nb);
-    for (int i = 0; i < placed; i++)
-      if (gccl_probed(sorted[i].comm)) gccl_probe_end(&sorted[i], r);
-    rc = result(b, nb, r, call);
+    rc = launch_batches(b, nb, call);
   }
   free(b);
   free(sorted);

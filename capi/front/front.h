@@ -89,6 +89,8 @@ ncclResult_t gccl_device_choose(int32_t *kind, const char *call);
 enum { GCCL_DEVICE_IN_TURN = -2 };
 ncclResult_t gccl_device_attach(struct ncclComm *comm, const struct ncclComm *parent, int device, const char *call);
 /* Whether the buffers of an operation can be used: a wrong one fails the call, not the communicator. */
+/* Whether its operations go through host memory, by a plan. */
+int gccl_device_staged(const struct ncclComm *);
 ncclResult_t gccl_device_check(const gccl_op *op, const char *call);
 ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
 ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call);
@@ -115,13 +117,18 @@ struct gccl_task {
   struct gccl_rendezvous *before, *after; /* several streams of one group: see launch.c */
   void (*call)(void *);                   /* a function of the user instead of batches; NULL: none */
   void *arg;
+  uint32_t staged;                        /* of a CUDA communicator on several hosts: the number of the launch; else 0 */
 };
 /* NULL, the legacy and the per-thread stream mean the caller itself: *out = NULL. */
+gccl_task *gccl_task_new(int nbatches, int nops); /* NULL: out of memory */
 ncclResult_t gccl_stream_find(cudaStream_t stream, gccl_stream **out, const char *call);
 void gccl_stream_push(gccl_stream *, gccl_task *);
 gccl_stream *gccl_stream_new(void);
 void gccl_stream_free(gccl_stream *);
 ncclResult_t gccl_stream_drain(gccl_stream *); /* ncclInProgress: interrupted */
+
+/* The thread that does a communicator's operations beside its callers; made when it is first needed. */
+ncclResult_t gccl_worker(struct ncclComm *, gccl_stream **, const char *call);
 
 /* --- group.c --- */
 /* Adds an operation to the open group, or runs it at once. */

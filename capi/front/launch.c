@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../../device/cuda/cuda.h"
 #include "../../device/host/exec/probe.h"
 #include "front.h"
 
@@ -88,12 +89,14 @@ void gccl_task_run(gccl_task *t) {
     pthread_mutex_unlock(&after->lock);
     rendezvous_unref(after);
   }
+  if (t->staged) gccl_cuda_stage_await(t->batches[0].comm, t->staged);
   if (t->nbatches) gccl_drive(t->batches, t->nbatches);
   if (t->call) t->call(t->arg);
+  if (t->staged) gccl_cuda_stage_done(t->batches[0].comm, t->staged);
   release_others(t);
 }
 
-static gccl_task *task_new(int nbatches, int nops) {
+gccl_task *gccl_task_new(int nbatches, int nops) {
   gccl_task *t = calloc(1, sizeof *t + (size_t)nbatches * sizeof(gccl_batch) + (size_t)nops * sizeof(gccl_op));
   if (!t) return NULL;
   t->nbatches = nbatches;
@@ -103,7 +106,7 @@ static gccl_task *task_new(int nbatches, int nops) {
 }
 
 gccl_task *gccl_task_call(void (*call)(void *), void *arg) {
-  gccl_task *t = task_new(0, 0);
+  gccl_task *t = gccl_task_new(0, 0);
   if (!t) return NULL;
   t->call = call;
   t->arg = arg;
@@ -115,17 +118,22 @@ ncclResult_t gccl_operation_failed(const struct ncclComm *c, int rc, const char 
   return gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: the communicator was aborted while the operation ran", call, c->rank, c->nranks);
 }
 
-/* The stream on which comm works when the caller named none: NULL (the caller) unless it must not block. */
-static ncclResult_t effective(struct ncclComm *c, cudaStream_t stream, gccl_stream **out, const char *call) {
-  ncclResult_t rc = gccl_stream_find(stream, out, call);
-  if (rc != ncclSuccess || *out || c->blocking) return rc;
+ncclResult_t gccl_worker(struct ncclComm *c, gccl_stream **out, const char *call) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&lock);
   if (!c->worker) c->worker = gccl_stream_new();
   pthread_mutex_unlock(&lock);
-  if (!c->worker) return gccl_fail(ncclSystemError, "%s: rank %d: cannot start the thread of a nonblocking communicator", call, c->rank);
+  if (!c->worker)
+    return gccl_fail(ncclSystemError, "%s: rank %d: cannot start a thread for the communicator's operations: check the limits on processes",
+                     call, c->rank);
   *out = c->worker;
   return ncclSuccess;
+}
+
+/* The stream on which comm works when the caller named none: NULL (the caller) unless it must not block. */
+static ncclResult_t effective(struct ncclComm *c, cudaStream_t stream, gccl_stream **out, const char *call) {
+  ncclResult_t rc = gccl_stream_find(stream, out, call);
+  return rc != ncclSuccess || *out || c->blocking ? rc : gccl_worker(c, out, call);
 }
 
 ncclResult_t gccl_lonely_message(const struct ncclComm *c, const char *call) {
@@ -147,7 +155,7 @@ ncclResult_t gccl_launch_one(gccl_op *op, cudaStream_t stream, const char *call)
     int r = gccl_drive_one(op, gccl_order_take(c));
     return r ? gccl_operation_failed(c, r, call) : ncclSuccess;
   }
-  gccl_task *t = task_new(1, 1);
+  gccl_task *t = gccl_task_new(1, 1);
   if (!t) return gccl_fail(ncclSystemError, "%s: out of memory", call);
   t->ops[0] = *op;
   op->seen = NULL; /* it is the task's */
@@ -280,7 +288,7 @@ static void merge_launches(sorted *s, const gccl_group *g) {
 static ncclResult_t fill(sorted *s, const gccl_group *g, const char *call) {
   for (int l = 0; l < s->nlaunches; l++) {
     if (s->launch[l].members == 0) continue;
-    s->launch[l].task = task_new(s->launch[l].members, s->launch[l].nops);
+    s->launch[l].task = gccl_task_new(s->launch[l].members, s->launch[l].nops);
     if (s->launch[l].task) continue;
     while (l-- > 0) free(s->launch[l].task);
     return gccl_fail(ncclSystemError, "%s: out of memory for a group of %d operations", call, g->nops);
@@ -304,7 +312,7 @@ static ncclResult_t fill(sorted *s, const gccl_group *g, const char *call) {
 /* Makes another stream of a communicator wait for the launch, and the launch for what that stream has before. Where memory is
  * out, the order against that stream is lost and the operation itself still runs. */
 static void join_stream(gccl_task *task, gccl_stream *stream) {
-  gccl_task *join = task_new(0, 0);
+  gccl_task *join = gccl_task_new(0, 0);
   if (join && !task->before) task->before = rendezvous_new();
   if (!join || !task->before) {
     free(join);

@@ -29,6 +29,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
   d->cx = x;
   atomic_store(&d->refs, 1);
   pthread_mutex_init(&d->guard, NULL);
+  pthread_mutex_init(&d->order, NULL);
   c->device = x->ordinal;
   c->release = gccl_cuda_release;
   return d;
@@ -38,6 +39,7 @@ void gccl_cuda_comm_unref(gccl_cuda_comm *d) {
   if (!d || atomic_fetch_sub(&d->refs, 1) > 1) return;
   gccl_cuda_context_put(d->cx);
   pthread_mutex_destroy(&d->guard);
+  pthread_mutex_destroy(&d->order);
   free(d->peer);
   free(d->served);
   free(d->launches);
@@ -104,18 +106,35 @@ static CUresult reach_gpu(gccl_cuda_comm *d, const gccl_cuda_hello *h, char *tex
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
+/* Some ranks are on other hosts: as all ranks find, each of another one. */
+static int several_hosts(const struct ncclComm *c) {
+  for (int q = 0; q < c->nranks; q++)
+    if (!c->peers[q].area) return 1;
+  return 0;
+}
+
+static int meet_hosts(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_t max) {
+  for (int q = 0; q < d->nranks; q++) {
+    if (q == d->rank || !d->comm->peers[q].same_process || memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid)) continue;
+    snprintf(text, max,
+             "rank %d is in this rank's process, on its GPU: their streams would wait for two words at once, which can hang the GPU: "
+             "where ranks are on several hosts, give each rank of a GPU a process of its own",
+             q);
+    return GCCL_RC_USAGE;
+  }
+  return gccl_cuda_stage_new(d, text, max);
+}
+
 static int meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_t max) {
   struct ncclComm *c = d->comm;
-  for (int q = 0; q < d->nranks; q++) {
-    gccl_cuda_peer *p = &d->peer[q];
+  for (int q = 0; q < d->nranks; q++)
     if (all[q].magic != HELLO_MAGIC || all[q].bytes != sizeof *all) {
       snprintf(text, max, "rank %d sent no description of its GPU", q);
       return GCCL_RC_REMOTE;
     }
-    if (!c->peers[q].area) {
-      snprintf(text, max, "rank %d shares no memory with this rank: GPU communicators run on one host in this version", q);
-      return GCCL_RC_USAGE;
-    }
+  if (several_hosts(c)) return meet_hosts(d, all, text, max);
+  for (int q = 0; q < d->nranks; q++) {
+    gccl_cuda_peer *p = &d->peer[q];
     p->same_process = c->peers[q].same_process;
     p->same_gpu = !memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid);
     p->owner = all[q].process;
@@ -169,6 +188,7 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   gccl_cuda_event_unref(d->tail);
   d->tail = NULL;
   gccl_cuda_imports_drop(d);
+  if (entered) gccl_cuda_stage_free(d);
   for (int q = 0; d->peer && q < d->nranks; q++) {
     /* A meeting that failed may not have come to this rank's own area. */
     if (d->peer[q].words && d->peer[d->rank].shared) gccl_cuda_signals_drop(d, q);

@@ -98,6 +98,12 @@ typedef struct gccl_cuda_comm {
   pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
   gccl_cuda_import *imports;
   _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS]; /* the capture that has a pair of words; 0: free */
+  /* Ranks on several hosts: staged.c. */
+  struct gccl_cuda_stage *stage; /* NULL: one host */
+  CUdeviceptr stage_words;
+  struct gccl_cuda_stage_buffer *buffers;
+  uint32_t staged;       /* launches so far */
+  pthread_mutex_t order; /* the same order in streams and in the worker */
   /* After a failure a thread frees streams that wait for words: release.c. */
   _Atomic(int) met, releasing, stop;
 } gccl_cuda_comm;
@@ -159,6 +165,15 @@ typedef struct gccl_cuda_batch {
   gccl_cuda_event *ready;
   CUcontext before;
 } gccl_cuda_batch;
+
+/* --- staged.c: ranks on several hosts --- */
+/* Enqueues a batch in its streams: copies to host memory, a wait for the launch's end, copies back. host gets the operations that the
+ * host executor is to do meanwhile. Returns 0, a latched error, or GCCL_RC_USAGE and a text. Preconditions: the communicator's order
+ * is held until the launch has its ticket. */
+int gccl_cuda_stage(gccl_cuda_batch *, gccl_op *host, uint32_t *number, char *text, size_t max);
+/* Around the host's part, in the worker: the buffers are in host memory (or the communicator is aborted); the results are. */
+void gccl_cuda_stage_await(struct ncclComm *, uint32_t number);
+void gccl_cuda_stage_done(struct ncclComm *, uint32_t number);
 
 /* release.c: after a failure or an abort. */
 void gccl_cuda_release(struct ncclComm *comm);

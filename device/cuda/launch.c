@@ -73,7 +73,7 @@ static CUresult join_streams(const gccl_cuda_batch *b, int before) {
   return e;
 }
 
-static int begin(gccl_cuda_batch *b) {
+int gccl_cuda_begin(gccl_cuda_batch *b) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
   int status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -108,7 +108,7 @@ static int begin(gccl_cuda_batch *b) {
 }
 
 /* The end of the batch in its stream, for the communicator's next operation on another one and for whoever waits for all work. */
-static int end(gccl_cuda_batch *b) {
+int gccl_cuda_end(gccl_cuda_batch *b) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
   CUresult e = join_streams(b, 0);
@@ -163,7 +163,7 @@ static int turn(gccl_cuda_batch *b, gccl_cuda_batch *all, int n, int up_to) {
       r = gccl_cuda_failed(c, e, "the context of the communicator cannot be made current");
     } else {
       switch (phase) {
-      case PH_NEW: r = begin(b); break;
+      case PH_NEW: r = gccl_cuda_begin(b); break;
       case PH_PUBLISH:
         if ((r = gccl_cuda_publish(b, all, n)) == 0) b->phase = PH_EXECUTE;
         break;
@@ -171,7 +171,7 @@ static int turn(gccl_cuda_batch *b, gccl_cuda_batch *all, int n, int up_to) {
         if ((r = gccl_cuda_execute(b)) == 0) b->phase = PH_FINISH;
         break;
       default:
-        if ((r = gccl_cuda_finish(b)) == 0 && (r = end(b)) == 0) pass_on(b);
+        if ((r = gccl_cuda_finish(b)) == 0 && (r = gccl_cuda_end(b)) == 0) pass_on(b);
       }
       gccl_cuda_leave(d->cx, before);
     }

@@ -50,6 +50,20 @@ static inline int executor_of(const gccl_op *x) {
   return x->kind == GCCL_DO_SEND ? x->root : x->comm->rank;
 }
 
+/* launch.c: the first and the last thing that a batch does in its stream: after the communicator's last operation, and known to the
+ * next one. 0 or a latched error. */
+int gccl_cuda_begin(gccl_cuda_batch *);
+int gccl_cuda_end(gccl_cuda_batch *);
+
+/* publish.c: which buffers of a rank an operation touches (the others may be anything), and how many parts of count elements they have. */
+int gccl_cuda_reads(const gccl_op *);
+int gccl_cuda_writes(const gccl_op *);
+uint64_t gccl_cuda_parts(const gccl_op *, int receiving);
+
+/* staged.c */
+int gccl_cuda_stage_new(gccl_cuda_comm *, char *text, size_t max);
+void gccl_cuda_stage_free(gccl_cuda_comm *);
+
 /* graph.c: the pair of words of a batch that is captured; the graph keeps the communicator's state. Negative: a latched error. */
 int gccl_cuda_slot(gccl_cuda_batch *b);
 /* Whether graphs with operations of the communicator are alive. */

@@ -61,19 +61,17 @@ static int announce(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   return e ? gccl_cuda_failed(c, e, "saying that the buffers are ready") : 0;
 }
 
-/* Which buffers of a rank a collective touches; the others may be anything. */
-static int reads(const gccl_op *x) {
+int gccl_cuda_reads(const gccl_op *x) {
   if (x->kind != GCCL_DO_COLL || (x->coll != GCCL_BROADCAST && x->coll != GCCL_SCATTER)) return 1;
   return x->comm->rank == x->root;
 }
 
-static int writes(const gccl_op *x) {
+int gccl_cuda_writes(const gccl_op *x) {
   if (x->kind != GCCL_DO_COLL || (x->coll != GCCL_REDUCE && x->coll != GCCL_GATHER)) return 1;
   return x->comm->rank == x->root;
 }
 
-/* How many parts of count elements a rank's buffers have. */
-static uint64_t parts(const gccl_op *x, int receiving) {
+uint64_t gccl_cuda_parts(const gccl_op *x, int receiving) {
   if (x->kind != GCCL_DO_COLL) return 1;
   int n = receiving ? x->coll == GCCL_ALL_GATHER || x->coll == GCCL_ALL_TO_ALL || x->coll == GCCL_GATHER
                     : x->coll == GCCL_REDUCE_SCATTER || x->coll == GCCL_ALL_TO_ALL || x->coll == GCCL_SCATTER;
@@ -86,8 +84,8 @@ int gccl_cuda_check(const gccl_op *x, char *text, size_t max) {
   int rc = 0;
   if (part == 0 || x->kind == GCCL_DO_PUT || x->kind == GCCL_DO_WAIT_SIGNAL) return 0; /* windows are known */
   if (x->red == GCCL_RED_USER && x->device_scalar) rc = gccl_cuda_check_buffer(d, x->scalar, size, "the operator's scalar", text, max);
-  if (!rc && x->send && reads(x)) rc = gccl_cuda_check_buffer(d, x->send, part * parts(x, 0), "sendbuff", text, max);
-  if (!rc && x->recv && writes(x)) rc = gccl_cuda_check_buffer(d, x->recv, part * parts(x, 1), "recvbuff", text, max);
+  if (!rc && x->send && gccl_cuda_reads(x)) rc = gccl_cuda_check_buffer(d, x->send, part * gccl_cuda_parts(x, 0), "sendbuff", text, max);
+  if (!rc && x->recv && gccl_cuda_writes(x)) rc = gccl_cuda_check_buffer(d, x->recv, part * gccl_cuda_parts(x, 1), "recvbuff", text, max);
   return rc;
 }
 
@@ -100,8 +98,8 @@ int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cud
   r->send.kind = r->recv.kind = GCCL_CUDA_NONE;
   if (x->count == 0) return 0;
   if (r->scale_device) rc = gccl_cuda_describe(d, x->scalar, local, &r->scalar);
-  if (!rc && x->send && reads(x)) rc = gccl_cuda_describe(d, x->send, local, &r->send);
-  if (!rc && x->recv && writes(x)) rc = gccl_cuda_describe(d, x->recv, local, &r->recv);
+  if (!rc && x->send && gccl_cuda_reads(x)) rc = gccl_cuda_describe(d, x->send, local, &r->send);
+  if (!rc && x->recv && gccl_cuda_writes(x)) rc = gccl_cuda_describe(d, x->recv, local, &r->recv);
   return rc;
 }
 

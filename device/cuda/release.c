@@ -10,6 +10,7 @@
 
 /* Lets every stream of this process go on that waits for a word: a wait is for a 1, or for more signals. */
 void gccl_cuda_free_waits(gccl_cuda_comm *d) {
+  if (d->stage) return; /* streams wait for the worker, whose operations end */
   gccl_cuda_words *mine = (gccl_cuda_words *)(d->peer[d->rank].shared + d->layout.words);
   for (int q = 0; q < d->nranks; q++) {
     if (!d->peer[q].words || q == d->rank) continue;

@@ -36,6 +36,10 @@ int gccl_cuda_window_offer(gccl_cuda_comm *d, const void *ptr, uint64_t size, gc
 
 int gccl_cuda_window_map(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *all, char *text, size_t max) {
   CUcontext before;
+  if (d->stage) { /* a registration: collectives take the buffer as any other, and nobody reaches a peer's */
+    w->peer_offset[d->rank] = all[d->rank].addr;
+    return 0;
+  }
   CUresult e = gccl_cuda_enter(d->cx, &before);
   if (e) {
     snprintf(text, max, "the context of the communicator cannot be made current: error %d (%s)", e, gccl_cuda_text(e));

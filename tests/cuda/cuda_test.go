@@ -188,3 +188,18 @@ func TestInstances(t *testing.T) {
 		}
 	}
 }
+
+// Ranks on several hosts, as NCCL_HOSTID says, each in a process of its own: buffers go through host memory and the network.
+func TestBetweenHosts(t *testing.T) {
+	for _, name := range []string{"numbers", "matrix", "pairs", "large", "groups", "streams", "nonblocking", "children", "ending"} {
+		check(t, hostapi, suite{name: name, ranks: []int{5}, launches: []string{"procs"}, args: []string{"--hosts", "3"}})
+	}
+	for _, name := range []string{"probe", "fill", "between", "manystreams", "idle", "killed"} {
+		check(t, own, suite{name: name, ranks: []int{2}, launches: []string{"procs"}, args: []string{"--hosts", "2"}})
+	}
+}
+
+// What ranks of several hosts cannot do yet is refused, and the communicator goes on.
+func TestRefusedBetweenHosts(t *testing.T) {
+	check(t, own, suite{name: "farlimits", ranks: []int{2}, launches: []string{"procs"}, args: []string{"--hosts", "2"}})
+}

@@ -65,6 +65,7 @@ void suite_replayabort(struct team *);
 void suite_killed(struct team *);
 void suite_bad(struct team *);
 void suite_pool(struct team *);
+void suite_farlimits(struct team *);
 void suite_footprint(struct team *);
 void suite_probe(struct team *);
 void suite_speed(struct team *);

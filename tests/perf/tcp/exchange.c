@@ -32,7 +32,8 @@ static int join(int rank, int streams, _Atomic(int) *port, int *fd) {
   int one = 1, listener = -1;
   if (rank == 0) {
     listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (listener < 0 || bind(listener, (void *)&at, size) || listen(listener, streams) || getsockname(listener, (void *)&at, &size)) return -1;
+    if (listener < 0 || bind(listener, (void *)&at, size) || listen(listener, streams) || getsockname(listener, (void *)&at, &size))
+      return -1;
     atomic_store(port, ntohs(at.sin_port));
   }
   for (int waited = 0; !atomic_load(port); waited++) {
@@ -120,14 +121,15 @@ static int run(int rank, struct shared *sh, int streams, char **specs, int nspec
   for (int i = 0; i < nspecs; i++) {
     long bytes;
     int warmup, iterations;
-    if (sscanf(specs[i], "%ld:%d:%d", &bytes, &warmup, &iterations) != 3 || bytes < 4 || iterations < 1) return fail("bad bytes:warmup:iterations");
+    if (sscanf(specs[i], "%ld:%d:%d", &bytes, &warmup, &iterations) != 3 || bytes < 4 || iterations < 1)
+      return fail("bad bytes:warmup:iterations");
     sh->wrong[rank] = 0;
     if (measure(&b, fd, streams, bytes, warmup, iterations, sh->figures[rank], &sh->wrong[rank])) return 1;
     if (perf_barrier_wait(&b) >= 0) return fail("barrier timed out");
     if (rank == 0) {
       double(*f)[3] = sh->figures;
-      printf("{\"what\":\"exchange\",\"bytes\":%ld,\"p50\":%.4f,\"mean\":%.4f,\"p99\":%.4f,\"wrong\":%ld}\n", bytes, (f[0][0] + f[1][0]) / 2,
-             (f[0][1] + f[1][1]) / 2, (f[0][2] + f[1][2]) / 2, sh->wrong[0] + sh->wrong[1]);
+      printf("{\"what\":\"exchange\",\"bytes\":%ld,\"p50\":%.4f,\"mean\":%.4f,\"p99\":%.4f,\"wrong\":%ld}\n", bytes,
+             (f[0][0] + f[1][0]) / 2, (f[0][1] + f[1][1]) / 2, (f[0][2] + f[1][2]) / 2, sh->wrong[0] + sh->wrong[1]);
       fflush(stdout);
     }
     if (perf_barrier_wait(&b) >= 0) return fail("barrier timed out"); /* before the figures are written anew */
