@@ -11,6 +11,7 @@ void gccl_bridge_fill(gccl_core_api *core) {
   core->mem_alloc = gcclgo_mem_alloc;
   core->mem_free = gcclgo_mem_free;
   core->window_deregister = gcclgo_window_deregister;
+  core->devcomm_refuse = (int32_t(*)(struct ncclComm *, int32_t, const char *, char *))gcclgo_devcomm_refuse;
   core->fetch_memory = gcclgo_fetch_memory;
   core->mem_stats = gcclgo_mem_stats;
   core->stats_bytes = gcclgo_stats_bytes;

@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 6u
+#define GCCL_CORE_ABI 7u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -114,6 +114,8 @@ typedef struct {
   int32_t (*mem_alloc)(void **ptr, uint64_t size, char *text);
   int32_t (*mem_free)(void *ptr, char *text);
   int32_t (*window_deregister)(struct ncclComm *, gccl_window *, char *text);
+  /* In place of a GCCL_JOB_DEVCOMM whose requirements this rank refuses: the others hear why. Does not wait. */
+  int32_t (*devcomm_refuse)(struct ncclComm *, int32_t rc, const char *why, char *text);
   /* A file descriptor of an allocation of the process of a rank: for a device's imports. */
   int32_t (*fetch_memory)(struct ncclComm *, int32_t rank, uint64_t id, int32_t *fd, uint64_t *size, char *text);
   int32_t (*mem_stats)(struct ncclComm *, int32_t stat, uint64_t *value, char *text);

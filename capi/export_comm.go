@@ -8,6 +8,7 @@ import (
 
 	"github.com/gccl/gccl/comm"
 	"github.com/gccl/gccl/device/host/control"
+	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/net/bootstrap"
 )
 
@@ -98,6 +99,17 @@ func gcclgo_window_deregister(p *C.struct_ncclComm, w *C.gccl_window, text *C.ch
 			return &named{op, err}
 		}
 		return nil
+	})
+}
+
+//export gcclgo_devcomm_refuse
+func gcclgo_devcomm_refuse(p *C.struct_ncclComm, rc C.int32_t, why *C.char, text *C.char) C.int32_t {
+	return guard(text, func() error {
+		c, err := find("ncclDevCommCreate", p)
+		if err == nil {
+			c.RefuseResources(xerr.Code(rc), C.GoString(why))
+		}
+		return err
 	})
 }
 

@@ -12,10 +12,10 @@ import (
 
 // lsaSize is the number of ranks of an LSA team: the greatest that divides the world into equal runs of consecutive ranks, each
 // inside one clique. Kernels compute with that shape. All ranks come to the same answer.
-func (c *Comm) lsaSize() int {
+func (c *Comm) lsaSize(nranks int) int {
 	size, run := 0, 0
-	for r := range c.nranks {
-		if run++; r+1 == c.nranks || c.apart(r, r+1) {
+	for r := range nranks {
+		if run++; r+1 == nranks || c.apart(r, r+1) {
 			size, run = gcd(size, run), 0
 		}
 	}
@@ -32,24 +32,32 @@ func gcd(a, b int) int {
 // kernelStride is the unit of the distance between ranks in the flat range as compiled kernels know it (ncclWindow_vidmem.stride4G).
 const kernelStride = 4 << 30
 
-// NewResources makes the resource window of a device communicator: bytes of zeroed memory at every rank. Collective, in the
-// order of windows. digest stands for what was asked for, which must be the same on all ranks.
-func (c *Comm) NewResources(bytes, digest uint64) (control.Window, error) {
+// deviceAPI says why this rank cannot make device communicators, or nil.
+func (c *Comm) deviceAPI() error {
 	const op = "device communicator"
-	none := control.Window{}
-	if err := c.usable(op); err != nil {
-		return none, err
-	}
 	if c.device() != nil {
-		return none, xerr.New(xerr.InvalidUsage, op, "this version makes device communicators in host mode only").
+		return xerr.New(xerr.InvalidUsage, op, "this version makes device communicators in host mode only").
 			WithHint("make the communicator with gcclSetDeviceKind(gcclDeviceHost) or GCCL_DEVICE=host")
 	}
 	if !c.set.Bool(param.NCCLWinEnable) {
-		return none, xerr.New(xerr.InvalidUsage, op, "windows are switched off (%s), and its resources live in one", c.set.Describe(param.NCCLWinEnable))
+		return xerr.New(xerr.InvalidUsage, op, "windows are switched off (%s), and its resources live in one", c.set.Describe(param.NCCLWinEnable))
 	}
-	if stride := c.set.Size(param.GCCLLsaStride); c.nranks > 1 && stride%kernelStride != 0 {
-		return none, xerr.New(xerr.InvalidUsage, op, "%s: kernels count the distance between ranks in units of 4 GiB", c.set.Describe(param.GCCLLsaStride)).
+	if c.set.Size(param.GCCLLsaStride)%kernelStride != 0 {
+		return xerr.New(xerr.InvalidUsage, op, "%s: kernels count the distance between ranks in units of 4 GiB", c.set.Describe(param.GCCLLsaStride)).
 			WithHint("use a multiple of 4 GiB")
+	}
+	return nil
+}
+
+// NewResources makes the resource window of a device communicator: bytes of zeroed memory at every rank. Collective, in the
+// order of windows. digest stands for what was asked for, which must be the same on all ranks.
+func (c *Comm) NewResources(bytes, digest uint64) (control.Window, error) {
+	none := control.Window{}
+	if err := c.usable("device communicator"); err != nil {
+		return none, err
+	}
+	if err := c.deviceAPI(); err != nil { // all ranks have the same settings
+		return none, err
 	}
 	a, err := arena.Process()
 	var al arena.Allocation
@@ -70,19 +78,33 @@ func (c *Comm) NewResources(bytes, digest uint64) (control.Window, error) {
 	return w, err
 }
 
+// RefuseResources takes the place of NewResources on a rank whose requirements are wrong: the others, who wait for it, hear why.
+func (c *Comm) RefuseResources(code xerr.Code, text string) {
+	if c.group != nil && c.usable("device communicator") == nil && c.deviceAPI() == nil {
+		tag, msg := c.resourcesMessage(0, xerr.New(code, "device communicator", "%s", text))
+		go func() { _, _ = c.group.AllGatherTag(c.ctx, tag, msg) }() // this rank need not wait for them
+	}
+}
+
+// resourcesMessage is what this rank has to say in the next agreement.
+func (c *Comm) resourcesMessage(digest uint64, err error) (tag string, msg []byte) {
+	c.mu.Lock()
+	c.devSeq++
+	tag = fmt.Sprintf("device communicator %d", c.devSeq)
+	c.mu.Unlock()
+	msg = binary.BigEndian.AppendUint64([]byte{byte(xerr.CodeOf(err))}, digest)
+	if err != nil {
+		msg = appendText(msg, err.Error())
+	}
+	return tag, msg
+}
+
 // agreeOnResources compares what the ranks ask for, and tells all of them what kept any.
 func (c *Comm) agreeOnResources(digest uint64, err error) error {
 	if c.group == nil {
 		return err
 	}
-	c.mu.Lock()
-	c.devSeq++
-	tag := fmt.Sprintf("device communicator %d", c.devSeq)
-	c.mu.Unlock()
-	msg := binary.BigEndian.AppendUint64([]byte{byte(xerr.CodeOf(err))}, digest)
-	if err != nil {
-		msg = appendText(msg, err.Error())
-	}
+	tag, msg := c.resourcesMessage(digest, err)
 	parts, gerr := c.group.AllGatherTag(c.ctx, tag, msg)
 	if err != nil {
 		return err

@@ -75,7 +75,6 @@ func (c *Comm) meet(ctx context.Context) error {
 	if of := cliques(all); slices.Max(of) > 0 {
 		c.cliques = plan.CliquesOf(of)
 	}
-	c.ctl.SetLSA(c.lsaSize())
 	for r := range c.nranks {
 		if r == c.rank {
 			continue

@@ -16,7 +16,7 @@ GCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
   props->nRanks = comm->nranks;
   props->cudaDev = comm->cuda ? comm->device : -1;
   props->nvmlDev = -1; /* nobody here asks NVML */
-  props->deviceApiSupport = !comm->cuda;
+  props->deviceApiSupport = comm->device_api;
   props->multimemSupport = false;
   if (props->version <= 22903) { /* there ginType has one byte */
     *(uint8_t *)((char *)props + offsetof(ncclCommProperties_t, multimemSupport) + 1) = NCCL_GIN_TYPE_NONE;

@@ -157,6 +157,8 @@ static ncclResult_t create(ncclComm_t comm, const void *reqs, void *out, unsigne
                    r.version);
   if (rc == ncclSuccess) rc = plan(d, &r, call);
   if (rc != ncclSuccess) {
+    char text[GCCL_TEXT];
+    gccl_core.devcomm_refuse(comm, rc, gccl_last_error(), text);
     free(d);
     return rc;
   }

@@ -102,6 +102,7 @@ struct ncclComm {
   uint8_t blocking;
   uint8_t check;       /* look at the buffers of each collective */
   uint8_t no_onesided; /* numRmaCtx is 0 */
+  uint8_t device_api;  /* ncclDevCommCreate works */
   uint8_t one_process; /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */

@@ -16,11 +16,7 @@
 /* ---- What kernels need ------------------------------------------------------------------------------------- */
 
 /* Which peers GIN reaches: none; all ranks; the ranks of the rail (same place in every LSA team). */
-typedef enum {
-  NCCL_GIN_CONNECTION_NONE = 0,
-  NCCL_GIN_CONNECTION_FULL = 1,
-  NCCL_GIN_CONNECTION_RAIL = 2
-} ncclGinConnectionType_t;
+typedef enum { NCCL_GIN_CONNECTION_NONE = 0, NCCL_GIN_CONNECTION_FULL = 1, NCCL_GIN_CONNECTION_RAIL = 2 } ncclGinConnectionType_t;
 
 /* Who carries GIN operations. */
 typedef enum {
@@ -77,33 +73,32 @@ typedef struct ncclDevCommRequirements {
   unsigned int version;
   ncclDevResourceRequirements_t *resourceRequirementsList;
   ncclTeamRequirements_t *teamRequirementsList;
-  bool lsaMultimem;         /* a multicast address range over the LSA team */
-  int barrierCount;         /* hybrid barriers: LSA inside a team, GIN between teams */
-  int lsaBarrierCount;      /* barriers of the LSA team: indices 0 … count-1 */
-  int railGinBarrierCount;  /* barriers over the rail */
-  int lsaLLA2ABlockCount;   /* has no effect, as in NCCL: use ncclLLA2ACreateRequirement */
-  int lsaLLA2ASlotCount;    /* the same */
-  bool ginForceEnable;      /* old form of ginConnectionType FULL */
-  int ginContextCount;      /* hint: independent queues */
-  int ginSignalCount;       /* signals 0 … count-1 */
-  int ginCounterCount;      /* counters 0 … count-1 */
+  bool lsaMultimem;        /* a multicast address range over the LSA team */
+  int barrierCount;        /* hybrid barriers: LSA inside a team, GIN between teams */
+  int lsaBarrierCount;     /* barriers of the LSA team: indices 0 … count-1 */
+  int railGinBarrierCount; /* barriers over the rail */
+  int lsaLLA2ABlockCount;  /* has no effect, as in NCCL: use ncclLLA2ACreateRequirement */
+  int lsaLLA2ASlotCount;   /* the same */
+  bool ginForceEnable;     /* old form of ginConnectionType FULL */
+  int ginContextCount;     /* hint: independent queues */
+  int ginSignalCount;      /* signals 0 … count-1 */
+  int ginCounterCount;     /* counters 0 … count-1 */
   ncclGinConnectionType_t ginConnectionType;
-  bool ginExclusiveContexts; /* contexts that no other device communicator shares */
-  int ginQueueDepth;         /* hint: operations in flight in a queue; 0 is the default */
-  int ginTrafficClass;       /* hint: the network's service class */
-  int worldGinBarrierCount;  /* barriers over all ranks by GIN */
+  bool ginExclusiveContexts;     /* contexts that no other device communicator shares */
+  int ginQueueDepth;             /* hint: operations in flight in a queue; 0 is the default */
+  int ginTrafficClass;           /* hint: the network's service class */
+  int worldGinBarrierCount;      /* barriers over all ranks by GIN */
   bool ginStrongSignalsRequired; /* a signal that proves all earlier puts of its context */
   bool ginVaSignalsRequired;     /* signals on words of a window */
 } ncclDevCommRequirements_t;
 
-#define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                            \
-  {                                                                                       \
-    sizeof(ncclDevCommRequirements_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NULL, NULL,     \
-        false,                                      /* lsaMultimem */                     \
-        0, 0, 0, 0, 0,                              /* barriers, LL all-to-all */         \
-        false, 4, 0, 0, NCCL_GIN_CONNECTION_NONE,   /* ginForceEnable … ginConnectionType */ \
-        false, 0, NCCL_CONFIG_UNDEF_INT, 0,         /* exclusive, depth, class, world barriers */ \
-        true, true                                  /* strong and VA signals */           \
+#define NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER                                                                                             \
+  {                                                                                                                                        \
+    sizeof(ncclDevCommRequirements_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NULL, NULL, false, /* lsaMultimem */                             \
+        0, 0, 0, 0, 0,                                                                       /* barriers, LL all-to-all */                 \
+        false, 4, 0, 0, NCCL_GIN_CONNECTION_NONE,                                            /* ginForceEnable … ginConnectionType */    \
+        false, 0, NCCL_CONFIG_UNDEF_INT, 0,                                                  /* exclusive, depth, class, world barriers */ \
+        true, true                                                                           /* strong and VA signals */                   \
   }
 
 /* What a communicator can do, to be asked beforehand. */
@@ -113,20 +108,20 @@ typedef struct ncclCommProperties {
   unsigned int version;
   int rank;
   int nRanks;
-  int cudaDev;                 /* number of the CUDA device; -1 in host mode */
-  int nvmlDev;                 /* its number for NVML; -1 where there is none */
-  bool deviceApiSupport;       /* ncclDevCommCreate works */
-  bool multimemSupport;        /* lsaMultimem can be had */
-  ncclGinType_t ginType;       /* GIN between all ranks */
+  int cudaDev;           /* number of the CUDA device; -1 in host mode */
+  int nvmlDev;           /* its number for NVML; -1 where there is none */
+  bool deviceApiSupport; /* ncclDevCommCreate works */
+  bool multimemSupport;  /* lsaMultimem can be had */
+  ncclGinType_t ginType; /* GIN between all ranks */
   int nLsaTeams;
   bool hostRmaSupport;         /* ncclPutSignal and its family work */
   ncclGinType_t railedGinType; /* GIN along rails */
 } ncclCommProperties_t;
 
-#define NCCL_COMM_PROPERTIES_INITIALIZER                                                                            \
-  {                                                                                                                 \
+#define NCCL_COMM_PROPERTIES_INITIALIZER                                                                                     \
+  {                                                                                                                          \
     sizeof(ncclCommProperties_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, 0, 0, 0, 0, false, false, NCCL_GIN_TYPE_NONE, 0, false, \
-        NCCL_GIN_TYPE_NONE                                                                                          \
+        NCCL_GIN_TYPE_NONE                                                                                                   \
   }
 
 /* ---- Host functions ---------------------------------------------------------------------------------------- */
@@ -143,7 +138,7 @@ GCCL_HOST_API ncclResult_t ncclDevCommCreate(ncclComm_t comm, ncclDevCommRequire
 /* The same for callers with this library's header, whose kernels know more than NCCL's structures say. stamp is GCCL_DEVICE_STAMP; the
  * macro below passes it. */
 GCCL_HOST_API ncclResult_t gcclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm,
-                                                      unsigned stamp);
+                                             unsigned stamp);
 #define GCCL_DEVICE_STAMP 1u
 #define ncclDevCommCreate(comm, reqs, outDevComm) gcclDevCommCreate((comm), (reqs), (outDevComm), GCCL_DEVICE_STAMP)
 
@@ -160,8 +155,7 @@ GCCL_HOST_API ncclResult_t ncclGetPeerDevicePointer(ncclWindow_t window, size_t 
 
 /* Multicast addresses of the LSA team and of another team; NULL and ncclSuccess where there is no multicast. */
 GCCL_HOST_API ncclResult_t ncclGetLsaMultimemDevicePointer(ncclWindow_t window, size_t offset, void **outPtr);
-GCCL_HOST_API ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem,
-                                                                 void **outPtr);
+GCCL_HOST_API ncclResult_t ncclGetMultimemDevicePointer(ncclWindow_t window, size_t offset, ncclMultimemHandle_t multimem, void **outPtr);
 
 /* ---- Teams ------------------------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  *
  * A CTA of a launch is a thread of the process, its CUDA threads are fibers of that thread: what CUDA promises about __syncthreads, warp
  * functions, shared memory and groups holds, debuggers and sanitizers see ordinary code, and with ThreadSanitizer a forgotten
- * __syncthreads is a reported race. All waits of gccl_device.h let other threads run, end with the communicator's failure, and may be given a
- * deadline; a loop of the program's own over cuda::atomic_ref lets others run too, but has no deadline.
+ * __syncthreads is a reported race. All waits of gccl_device.h let other threads run, end with the communicator's failure, and may be
+ * given a deadline; a loop of the program's own over cuda::atomic_ref lets others run too, but has no deadline.
  *
  *   gccl::cpu::Launch l(grid, block);
  *   l.deadlineNs = 10e9;

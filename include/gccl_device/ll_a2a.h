@@ -15,13 +15,14 @@ GCCL_HOST_API int ncclLLA2ACalcSlots(int maxElts, int maxEltSize);
 /* Requirement for nBlocks blocks of nSlots slots. Fills *outReq, which the caller puts into resourceRequirementsList; *outHandle is
  * complete once ncclDevCommCreate has returned. Counts that are not positive, or NULL: ncclInvalidArgument. */
 GCCL_HOST_API ncclResult_t ncclLLA2ACreateRequirement(int nBlocks, int nSlots, ncclLLA2AHandle_t *outHandle,
-                                                               ncclDevResourceRequirements_t *outReq);
+                                                      ncclDevResourceRequirements_t *outReq);
 
 #if GCCL_DEVICE_KERNELS
 template <typename Coop> struct ncclLLA2ASession {
   /* maxElts as given to ncclLLA2ACalcSlots. multimem: bcast stores once by multicast; needs a handle. */
-  NCCL_DEVICE_INLINE ncclLLA2ASession(Coop coop, ncclDevComm const &comm, ncclTeam team, ncclLLA2AHandle handle, uint32_t block, int maxElts,
-                                      bool multimem = false, ncclMultimemHandle mmHandle = ncclMultimemHandle() GCCL_DEVICE_CALLER);
+  NCCL_DEVICE_INLINE ncclLLA2ASession(Coop coop, ncclDevComm const &comm, ncclTeam team, ncclLLA2AHandle handle, uint32_t block,
+                                      int maxElts, bool multimem = false,
+                                      ncclMultimemHandle mmHandle = ncclMultimemHandle() GCCL_DEVICE_CALLER);
   /* Keeps the epoch for the next session; a coop.sync() is in it. endEpoch has been called after the last send or receive. */
   NCCL_DEVICE_INLINE ~ncclLLA2ASession();
   ncclLLA2ASession(ncclLLA2ASession const &) = delete;

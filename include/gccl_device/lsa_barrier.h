@@ -11,11 +11,11 @@
 
 #include "core.h"
 
-/* Requirement for nBarriers barriers of a team of LSA ranks (all its members pass the same arguments but for rank). Fills *outReq, which the
- * caller puts into resourceRequirementsList; *outHandle is complete once ncclDevCommCreate has returned. A team or a count that is not
+/* Requirement for nBarriers barriers of a team of LSA ranks (all its members pass the same arguments but for rank). Fills *outReq, which
+ * the caller puts into resourceRequirementsList; *outHandle is complete once ncclDevCommCreate has returned. A team or a count that is not
  * positive, or NULL: ncclInvalidArgument. */
 GCCL_HOST_API ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, ncclLsaBarrierHandle_t *outHandle,
-                                                                    ncclDevResourceRequirements_t *outReq);
+                                                           ncclDevResourceRequirements_t *outReq);
 
 #if GCCL_DEVICE_KERNELS
 template <typename Coop> struct ncclLsaBarrierSession {

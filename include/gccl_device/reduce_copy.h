@@ -5,12 +5,13 @@
  * rounded once. Places are aligned to T; those with the same distance to the next 16-byte boundary go fastest. Source and destination are
  * the same place or do not overlap.
  *
- * No synchronisation is in them: sources were written before (a barrier with acquire), and the stores are visible to other threads after the
- * next coop.sync(), to other ranks after the next barrier with release.
+ * No synchronisation is in them: sources were written before (a barrier with acquire), and the stores are visible to other threads after
+ * the next coop.sync(), to other ranks after the next barrier with release.
  *
  * Names. Lsa: places are loaded and stored; Local: the same, of this rank; Multimem: the address is a multicast one, one load combines all
- * ranks of its team and one store reaches all. Multimem needs sm_90, elements of 4 or 8 bytes or __half or __nv_bfloat16, places aligned to 4 and counts that are
- * multiples of 4 bytes; anything else stops the kernel. src and dst of the first two series are functions of an index that give a T*.
+ * ranks of its team and one store reaches all. Multimem needs sm_90, elements of 4 or 8 bytes or __half or __nv_bfloat16, places aligned
+ * to 4 and counts that are multiples of 4 bytes; anything else stops the kernel. src and dst of the first two series are functions of an
+ * index that give a T*.
  * UNROLL is how many elements a thread has in flight. */
 #ifndef GCCL_DEVICE_REDUCE_COPY_H
 #define GCCL_DEVICE_REDUCE_COPY_H
@@ -61,8 +62,8 @@ NCCL_DEVICE_INLINE void ncclLsaReduceSum(Coop coop, Src src, int nSrc, T *dst, I
 /* src of all ranks of the team. */
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaReduceSum(Coop coop, ncclSymPtr<T> src, T *dst, IntCount count, ncclTeam team) {
-  gccl::device::reduceCopy<T, false, false, UNROLL>(coop, gccl::device::TeamPlaces<T>{src, team}, team.nRanks, gccl::device::OnePlace<T>{dst}, 1,
-                                                    nccl::utility::OpSum<T>(), (size_t)count);
+  gccl::device::reduceCopy<T, false, false, UNROLL>(coop, gccl::device::TeamPlaces<T>{src, team}, team.nRanks,
+                                                    gccl::device::OnePlace<T>{dst}, 1, nccl::utility::OpSum<T>(), (size_t)count);
 }
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaReduceSum(Coop coop, ncclSymPtr<T> src, T *dst, IntCount count, ncclDevComm const &comm) {
@@ -111,8 +112,8 @@ NCCL_DEVICE_INLINE gccl::device::IfInteger<IntCount> ncclLsaCopy(Coop coop, T *s
 /* To dst of all ranks of the team. */
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaCopy(Coop coop, T *src, ncclSymPtr<T> dst, IntCount count, ncclTeam team) {
-  gccl::device::reduceCopy<T, false, false, UNROLL>(coop, gccl::device::OnePlace<T>{src}, 1, gccl::device::TeamPlaces<T>{dst, team}, team.nRanks,
-                                                    nccl::utility::OpSum<T>(), (size_t)count);
+  gccl::device::reduceCopy<T, false, false, UNROLL>(coop, gccl::device::OnePlace<T>{src}, 1, gccl::device::TeamPlaces<T>{dst, team},
+                                                    team.nRanks, nccl::utility::OpSum<T>(), (size_t)count);
 }
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaCopy(Coop coop, T *src, ncclSymPtr<T> dst, IntCount count, ncclDevComm const &comm) {
@@ -137,7 +138,8 @@ NCCL_DEVICE_INLINE void ncclMultimemCopy(Coop coop, T *src, ncclSymPtr<T> dst, I
   ncclMultimemCopy<T, Coop, IntCount, UNROLL>(coop, src, dst.multimemPtr(multimem), count);
 }
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
-NCCL_DEVICE_INLINE void ncclMultimemCopy(Coop coop, T *src, ncclWindow_t window, size_t offset, IntCount count, ncclMultimemHandle multimem) {
+NCCL_DEVICE_INLINE void ncclMultimemCopy(Coop coop, T *src, ncclWindow_t window, size_t offset, IntCount count,
+                                         ncclMultimemHandle multimem) {
   ncclMultimemCopy<T, Coop, IntCount, UNROLL>(coop, src, ncclSymPtr<T>(window, offset).multimemPtr(multimem), count);
 }
 template <typename T, typename Coop, typename Dst, typename IntCount, GCCL_DEVICE_UNROLL>
@@ -172,8 +174,8 @@ NCCL_DEVICE_INLINE void ncclLsaReduceSumCopy(Coop coop, ncclSymPtr<T> src, ncclS
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaReduceSumCopy(Coop coop, ncclWindow_t srcWindow, size_t srcOffset, ncclWindow_t dstWindow, size_t dstOffset,
                                              IntCount count, ncclTeam team) {
-  ncclLsaReduceSumCopy<T, Coop, IntCount, UNROLL>(coop, ncclSymPtr<T>(srcWindow, srcOffset), team, ncclSymPtr<T>(dstWindow, dstOffset), team,
-                                                  count);
+  ncclLsaReduceSumCopy<T, Coop, IntCount, UNROLL>(coop, ncclSymPtr<T>(srcWindow, srcOffset), team, ncclSymPtr<T>(dstWindow, dstOffset),
+                                                  team, count);
 }
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaReduceSumCopy(Coop coop, ncclWindow_t srcWindow, size_t srcOffset, ncclWindow_t dstWindow, size_t dstOffset,
@@ -193,15 +195,16 @@ NCCL_DEVICE_INLINE void ncclMultimemReduceSumCopy(Coop coop, ncclSymPtr<T> src, 
 }
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclMultimemReduceSumCopy(Coop coop, ncclWindow_t srcWindow, size_t srcOffset, ncclMultimemHandle srcMultimem,
-                                                  ncclWindow_t dstWindow, size_t dstOffset, ncclMultimemHandle dstMultimem, IntCount count) {
+                                                  ncclWindow_t dstWindow, size_t dstOffset, ncclMultimemHandle dstMultimem,
+                                                  IntCount count) {
   ncclMultimemReduceSumCopy<T, Coop, IntCount, UNROLL>(coop, ncclSymPtr<T>(srcWindow, srcOffset).multimemPtr(srcMultimem),
                                                        ncclSymPtr<T>(dstWindow, dstOffset).multimemPtr(dstMultimem), count);
 }
 /* LSA to multicast. */
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaReduceSumMultimemCopy(Coop coop, ncclSymPtr<T> src, ncclTeam team, T *mcDst, IntCount count) {
-  gccl::device::reduceCopy<T, false, true, UNROLL>(coop, gccl::device::TeamPlaces<T>{src, team}, team.nRanks, gccl::device::OnePlace<T>{mcDst},
-                                                   1, nccl::utility::OpSum<T>(), (size_t)count);
+  gccl::device::reduceCopy<T, false, true, UNROLL>(coop, gccl::device::TeamPlaces<T>{src, team}, team.nRanks,
+                                                   gccl::device::OnePlace<T>{mcDst}, 1, nccl::utility::OpSum<T>(), (size_t)count);
 }
 template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLsaReduceSumMultimemCopy(Coop coop, ncclSymPtr<T> src, ncclTeam team, ncclSymPtr<T> dst,
@@ -224,7 +227,8 @@ template <typename T, typename Coop, typename IntCount, GCCL_DEVICE_UNROLL>
 NCCL_DEVICE_INLINE void ncclLocalReduceSumCopy(Coop coop, int nSrc, T *srcBase, size_t srcDispl, int nDst, T *dstBase, size_t dstDispl,
                                                IntCount count) {
   gccl::device::reduceCopy<T, false, false, UNROLL>(coop, gccl::device::Strided<T>{srcBase, srcDispl}, nSrc,
-                                                    gccl::device::Strided<T>{dstBase, dstDispl}, nDst, nccl::utility::OpSum<T>(), (size_t)count);
+                                                    gccl::device::Strided<T>{dstBase, dstDispl}, nDst, nccl::utility::OpSum<T>(),
+                                                    (size_t)count);
 }
 
 #undef GCCL_DEVICE_UNROLL

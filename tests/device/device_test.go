@@ -25,10 +25,14 @@ func build(t *testing.T, options ...string) *rankrun.Program {
 	return p
 }
 
-func run(t *testing.T, p *rankrun.Program, suite, launch string, ranks int, env ...string) {
-	t.Run(fmt.Sprintf("%s/%s/%d", suite, launch, ranks), func(t *testing.T) {
+func run(t *testing.T, p *rankrun.Program, suite, launch string, ranks int, more ...string) {
+	t.Run(fmt.Sprintf("%s/%s/%d", suite, launch, ranks)+strings.Join(more, ""), func(t *testing.T) {
+		var env []string
+		if len(more) == 2 && more[0] == "--lsa" {
+			env = []string{"NCCL_LSA_TEAM_SIZE=" + more[1]}
+		}
 		p.Check(t, rankrun.Spec{
-			Args:     []string{"--suite", suite, "--launch", launch, "--ranks", strconv.Itoa(ranks)},
+			Args:     append([]string{"--suite", suite, "--launch", launch, "--ranks", strconv.Itoa(ranks)}, more...),
 			Env:      env,
 			Deadline: 3 * time.Minute,
 		})
@@ -48,8 +52,10 @@ func TestKernels(t *testing.T) {
 			run(t, p, suite, "procs", ranks)
 		}
 	}
-	run(t, p, "teams", "threads", 8, "NCCL_LSA_TEAM_SIZE=4")
-	run(t, p, "teams", "procs", 6, "NCCL_LSA_TEAM_SIZE=4")
+	for _, suite := range []string{"teams", "barriers", "a2a"} { // several LSA teams: by order, and because hosts divide them
+		run(t, p, suite, "threads", 6, "--lsa", "2")
+		run(t, p, suite, "procs", 6, "--hosts", "2")
+	}
 }
 
 // What kernels do in order of their barriers is in order for ThreadSanitizer, and what is not is reported.

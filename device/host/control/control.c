@@ -47,7 +47,8 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->core = id->core;
   c->rank = id->rank;
   c->nranks = id->nranks;
-  c->lsa_size = id->nranks;
+  c->lsa_size = id->lsa_size;
+  c->device_api = id->device_api;
   c->blocking = id->blocking;
   c->crowded = id->crowded;
   c->check = id->check;
@@ -80,8 +81,6 @@ void gccl_ctl_peer(ncclComm_s *c, int32_t rank, uintptr_t area, uintptr_t arena,
 void gccl_ctl_remote(ncclComm_s *c, int32_t rank, uintptr_t mirror) { c->peers[rank] = (gccl_peer){.area = (char *)mirror, .remote = 1}; }
 
 void gccl_ctl_sleepers(ncclComm_s *c, int32_t rank) { c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)c->peers[rank].area)->sleepers; }
-
-void gccl_ctl_lsa(ncclComm_s *c, int32_t size) { c->lsa_size = size; }
 
 void gccl_ctl_port(ncclComm_s *c, gccl_port *p) { c->port = p; }
 

@@ -62,6 +62,8 @@ type Identity struct {
 	Check           bool
 	NoOneSided      bool
 	OneProcess      bool
+	DeviceAPI       bool // device communicators can be made
+	LSASize         int  // ranks of an LSA team
 	Crowded         bool // ranks share CPUs
 	SpinNs, YieldNs uint32
 	LateNs          uint64 // after how long a wait is reported; 0 never
@@ -79,6 +81,7 @@ func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
 		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
 		blocking: flag(id.Blocking), check: flag(id.Check), no_onesided: flag(id.NoOneSided), one_process: flag(id.OneProcess), crowded: flag(id.Crowded),
+		device_api: flag(id.DeviceAPI), lsa_size: C.int32_t(id.LSASize),
 		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs), late_ns: C.uint64_t(id.LateNs),
 	}
 	C.gccl_ctl_identity_set(c.p, &v)
@@ -134,9 +137,6 @@ func (c Comm) SetRemote(rank int, mirror uintptr) {
 
 // SetSleepers says in which rank's area the ranks of this clique count their sleepers. Preconditions: its area is mapped.
 func (c Comm) SetSleepers(rank int) { C.gccl_ctl_sleepers(c.p, C.int32_t(rank)) }
-
-// SetLSA stores the number of ranks of an LSA team; all of them before it is called. Preconditions: no window is made yet.
-func (c Comm) SetLSA(size int) { C.gccl_ctl_lsa(c.p, C.int32_t(size)) }
 
 // SetPort stores the port (gccl_port); nil for none. Preconditions: no operation is in flight.
 func (c Comm) SetPort(p unsafe.Pointer) { C.gccl_ctl_port(c.p, (*C.gccl_port)(p)) }

@@ -8,8 +8,8 @@ typedef struct ncclComm ncclComm_s;
 
 typedef struct {
   uint64_t core;
-  int32_t rank, nranks;
-  uint8_t blocking, check, no_onesided, one_process, crowded;
+  int32_t rank, nranks, lsa_size;
+  uint8_t blocking, check, no_onesided, one_process, crowded, device_api;
   uint32_t spin_ns, yield_ns;
   uint64_t late_ns;
 } gccl_ctl_identity;
@@ -23,7 +23,6 @@ void gccl_ctl_peer(ncclComm_s *, int32_t rank, uintptr_t area, uintptr_t arena, 
 void gccl_ctl_remote(ncclComm_s *, int32_t rank, uintptr_t mirror);
 void gccl_ctl_sleepers(ncclComm_s *, int32_t rank);
 void gccl_ctl_port(ncclComm_s *, gccl_port *);
-void gccl_ctl_lsa(ncclComm_s *, int32_t size);
 void gccl_ctl_self(ncclComm_s *, uintptr_t area, uintptr_t arena, uint64_t arena_size);
 void gccl_ctl_area_init(ncclComm_s *);
 int gccl_ctl_area_check(ncclComm_s *, int32_t rank, uint32_t *magic, uint32_t *version, int32_t *has);

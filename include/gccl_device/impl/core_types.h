@@ -55,7 +55,7 @@ struct gcclWindow_device {
   uint64_t size;     /* bytes of the part of this rank */
   void const *owner; /* the communicator: the same as gcclDevComm_own.owner */
   int32_t lsaSize;
-  int32_t number;    /* of the registration, the same at all ranks */
+  int32_t number; /* of the registration, the same at all ranks */
 };
 
 /* The resource window inside ncclDevComm: what of ncclWindow_vidmem the pointer functions need, at the same offsets. */

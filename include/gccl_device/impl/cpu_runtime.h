@@ -20,9 +20,9 @@ struct gccl_cpu_vec {
 /* The CUDA thread that runs: what the built-in variables show. The runtime writes it; kernels only read, except pulse. */
 struct gccl_cpu_thread {
   struct gccl_cpu_vec thread, block, block_size, grid_size;
-  uint32_t rank; /* in the CTA, x fastest */
+  uint32_t rank;  /* in the CTA, x fastest */
   uint32_t pulse; /* atomic loads since the last change of fiber */
-  void *shared; /* the dynamic shared memory of the CTA, as many bytes as the launch asked for */
+  void *shared;   /* the dynamic shared memory of the CTA, as many bytes as the launch asked for */
 };
 
 /* NULL outside of a kernel. */
@@ -65,10 +65,10 @@ uint64_t gccl_cpu_clock(void);
 struct gccl_cpu_launch {
   size_t size; /* of this structure */
   struct gccl_cpu_vec grid, block;
-  size_t shared_bytes; /* dynamic shared memory of a CTA, aligned to 128; not cleared */
-  size_t stack_bytes; /* of a thread; 0: 256 KiB */
+  size_t shared_bytes;  /* dynamic shared memory of a CTA, aligned to 128; not cleared */
+  size_t stack_bytes;   /* of a thread; 0: 256 KiB */
   uint64_t deadline_ns; /* after which waits give up; 0: none */
-  unsigned resident; /* CTAs that run at the same time; 0: all, up to 256 */
+  unsigned resident;    /* CTAs that run at the same time; 0: all, up to 256 */
   void (*body)(void *arg);
   void *arg;
   void (*release)(void *arg); /* called once when the launch has ended; may be NULL */

@@ -35,7 +35,8 @@ template <typename Coop> NCCL_DEVICE_INLINE ncclLLA2ASession<Coop>::~ncclLLA2ASe
 }
 
 template <typename Coop> NCCL_DEVICE_INLINE gccl::device::LLLine *ncclLLA2ASession<Coop>::blockLine() const {
-  return static_cast<gccl::device::LLLine *>(ncclGetResourceBufferLocalPointer(comm_, handle_.bufHandle)) + block_ * (1 + 2 * handle_.nSlots);
+  return static_cast<gccl::device::LLLine *>(ncclGetResourceBufferLocalPointer(comm_, handle_.bufHandle)) +
+         block_ * (1 + 2 * handle_.nSlots);
 }
 
 /* The slots of this epoch in a buffer. */
@@ -161,7 +162,7 @@ NCCL_DEVICE_INLINE auto ncclLLA2ASession<Coop>::recvReduce(int eltStart, int elt
 }
 
 template <typename Coop> NCCL_DEVICE_INLINE void ncclLLA2ASession<Coop>::endEpoch(Coop) {
-  coop_.sync(); /* all threads have received */
+  coop_.sync();                /* all threads have received */
   if (epoch_ >= 0xfffffffeu) { /* the last epoch of each parity before the numbers begin anew: clear its flags, which will come again */
     gccl::device::LLLine *slot = lines(ncclGetResourceBufferLocalPointer(comm_, handle_.bufHandle));
     for (uint32_t i = (uint32_t)coop_.thread_rank(); i < handle_.nSlots; i += (uint32_t)coop_.size())

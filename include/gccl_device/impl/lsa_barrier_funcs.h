@@ -15,8 +15,8 @@ template <typename Coop>
 NCCL_DEVICE_INLINE ncclLsaBarrierSession<Coop>::ncclLsaBarrierSession(Coop coop, ncclDevComm const &comm, ncclTeam team,
                                                                       ncclLsaBarrierHandle handle, uint32_t index, bool multimem,
                                                                       ncclMultimemHandle mmHandle GCCL_DEVICE_CALLER_DEF)
-    : coop_(coop), comm_(comm), team_(team), handle_(handle), index_(index), multimem_(multimem && gccl::device::multicast),
-      mm_(mmHandle), epoch_(0) {
+    : coop_(coop), comm_(comm), team_(team), handle_(handle), index_(index), multimem_(multimem && gccl::device::multicast), mm_(mmHandle),
+      epoch_(0) {
 #ifdef GCCL_DEVICE_DEBUG
   if (index >= (uint32_t)handle.nBarriers)
     gccl::device::fail(gcclFile, gcclLine, "the LSA barrier's index is past lsaBarrierCount", comm.resourceWindow, index, comm.rank);
@@ -51,8 +51,8 @@ template <typename Coop> NCCL_DEVICE_INLINE void ncclLsaBarrierSession<Coop>::ar
   if (multimem_) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     if (coop_.thread_rank() == 0) {
-      uint32_t *all = static_cast<uint32_t *>(ncclGetResourceBufferMultimemPointer(comm_, handle_.bufHandle, mm_)) +
-                      2 * handle_.nBarriers + index_;
+      uint32_t *all =
+          static_cast<uint32_t *>(ncclGetResourceBufferMultimemPointer(comm_, handle_.bufHandle, mm_)) + 2 * handle_.nBarriers + index_;
       if (order == cuda::memory_order_relaxed)
         asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0],1;" ::"l"(__cvta_generic_to_global(all)) : "memory");
       else

@@ -19,19 +19,17 @@ constexpr bool multicast = false;
 /* ---- Order of one side of an operation that both acquires and releases ---- */
 
 NCCL_DEVICE_INLINE cuda::memory_order acquireOf(cuda::memory_order o) {
-  return o == cuda::memory_order_release   ? cuda::memory_order_relaxed
-         : o == cuda::memory_order_acq_rel ? cuda::memory_order_acquire
-                                           : o;
+  return o == cuda::memory_order_release ? cuda::memory_order_relaxed : o == cuda::memory_order_acq_rel ? cuda::memory_order_acquire : o;
 }
 NCCL_DEVICE_INLINE cuda::memory_order releaseOf(cuda::memory_order o) {
-  return o == cuda::memory_order_acquire   ? cuda::memory_order_relaxed
-         : o == cuda::memory_order_acq_rel ? cuda::memory_order_release
-                                           : o;
+  return o == cuda::memory_order_acquire ? cuda::memory_order_relaxed : o == cuda::memory_order_acq_rel ? cuda::memory_order_release : o;
 }
 
 /* Read-only for the whole kernel: may be cached without care. */
 template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) { return __ldg(p); }
-template <typename T> NCCL_DEVICE_INLINE T *loadConst(T *const *p) { return reinterpret_cast<T *>(__ldg(reinterpret_cast<uintptr_t const *>(p))); }
+template <typename T> NCCL_DEVICE_INLINE T *loadConst(T *const *p) {
+  return reinterpret_cast<T *>(__ldg(reinterpret_cast<uintptr_t const *>(p)));
+}
 
 #if defined(GCCL_DEVICE_CPU)
 

@@ -33,37 +33,38 @@ template <typename T> struct MultimemSum {
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
-#define GCCL_MULTIMEM_32(T, ACC, PTX, BITS, REG)                                                                                       \
-  template <> struct MultimemSum<T> {                                                                                                  \
-    static NCCL_DEVICE_INLINE bool unit(void const *p, void *to) {                                                                     \
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" ACC "." PTX " %0,[%1];"                                                 \
-                   : "=" REG(*static_cast<BITS *>(to))                                                                                 \
-                   : "l"(__cvta_generic_to_global(p))                                                                                  \
-                   : "memory");                                                                                                        \
-      return true;                                                                                                                     \
-    }                                                                                                                                  \
-    static NCCL_DEVICE_INLINE bool four(void const *p, void *to) {                                                                     \
-      BITS *v = static_cast<BITS *>(to);                                                                                               \
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" ACC ".v4." PTX " {%0,%1,%2,%3},[%4];"                                   \
-                   : "=" REG(v[0]), "=" REG(v[1]), "=" REG(v[2]), "=" REG(v[3])                                                        \
-                   : "l"(__cvta_generic_to_global(p))                                                                                  \
-                   : "memory");                                                                                                        \
-      return true;                                                                                                                     \
-    }                                                                                                                                  \
+#define GCCL_MULTIMEM_32(T, ACC, PTX, BITS, REG)                                                     \
+  template <> struct MultimemSum<T> {                                                                \
+    static NCCL_DEVICE_INLINE bool unit(void const *p, void *to) {                                   \
+      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" ACC "." PTX " %0,[%1];"               \
+                   : "=" REG(*static_cast<BITS *>(to))                                               \
+                   : "l"(__cvta_generic_to_global(p))                                                \
+                   : "memory");                                                                      \
+      return true;                                                                                   \
+    }                                                                                                \
+    static NCCL_DEVICE_INLINE bool four(void const *p, void *to) {                                   \
+      BITS *v = static_cast<BITS *>(to);                                                             \
+      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" ACC ".v4." PTX " {%0,%1,%2,%3},[%4];" \
+                   : "=" REG(v[0]), "=" REG(v[1]), "=" REG(v[2]), "=" REG(v[3])                      \
+                   : "l"(__cvta_generic_to_global(p))                                                \
+                   : "memory");                                                                      \
+      return true;                                                                                   \
+    }                                                                                                \
   };
-#define GCCL_MULTIMEM_SCALAR(T, PTX, BITS, REG)                                                                                        \
-  template <> struct MultimemSum<T> {                                                                                                  \
-    static NCCL_DEVICE_INLINE bool unit(void const *p, void *to) {                                                                     \
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add." PTX " %0,[%1];"                                                        \
-                   : "=" REG(*static_cast<BITS *>(to))                                                                                 \
-                   : "l"(__cvta_generic_to_global(p))                                                                                  \
-                   : "memory");                                                                                                        \
-      return true;                                                                                                                     \
-    }                                                                                                                                  \
-    static NCCL_DEVICE_INLINE bool four(void const *p, void *to) {                                                                     \
-      for (int i = 0; i < 16 / (int)sizeof(T); i++) unit(static_cast<char const *>(p) + i * sizeof(T), static_cast<char *>(to) + i * sizeof(T)); \
-      return true;                                                                                                                     \
-    }                                                                                                                                  \
+#define GCCL_MULTIMEM_SCALAR(T, PTX, BITS, REG)                                                      \
+  template <> struct MultimemSum<T> {                                                                \
+    static NCCL_DEVICE_INLINE bool unit(void const *p, void *to) {                                   \
+      asm volatile("multimem.ld_reduce.relaxed.sys.global.add." PTX " %0,[%1];"                      \
+                   : "=" REG(*static_cast<BITS *>(to))                                               \
+                   : "l"(__cvta_generic_to_global(p))                                                \
+                   : "memory");                                                                      \
+      return true;                                                                                   \
+    }                                                                                                \
+    static NCCL_DEVICE_INLINE bool four(void const *p, void *to) {                                   \
+      for (int i = 0; i < 16 / (int)sizeof(T); i++)                                                  \
+        unit(static_cast<char const *>(p) + i * sizeof(T), static_cast<char *>(to) + i * sizeof(T)); \
+      return true;                                                                                   \
+    }                                                                                                \
   };
 GCCL_MULTIMEM_32(float, "", "f32", float, "f")
 GCCL_MULTIMEM_SCALAR(double, "f64", double, "d")
@@ -87,7 +88,8 @@ NCCL_DEVICE_INLINE void multimemStore(void *p, void const *from, int bytes) {
   uint64_t at = __cvta_generic_to_global(p);
   uint32_t const *w = static_cast<uint32_t const *>(from);
   if (bytes == 16)
-    asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0],{%1,%2,%3,%4};" ::"l"(at), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]) : "memory");
+    asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0],{%1,%2,%3,%4};" ::"l"(at), "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3])
+                 : "memory");
   else if (bytes == 8)
     asm volatile("multimem.st.relaxed.sys.global.u64 [%0],%1;" ::"l"(at), "l"(*static_cast<uint64_t const *>(from)) : "memory");
   else

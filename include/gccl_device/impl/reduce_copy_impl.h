@@ -35,34 +35,22 @@ template <typename T> struct IsClass {
   template <typename U> static NCCL_DEVICE_INLINE long test(...);
   static constexpr bool value = sizeof(test<T>(nullptr)) == 1;
 };
-template <bool isClass> struct VoidUnless {
-  using Type = void;
-};
+template <bool isClass> struct VoidUnless { using Type = void; };
 template <> struct VoidUnless<true> {};
 template <typename T> using IfInteger = typename VoidUnless<IsClass<T>::value>::Type;
 
 /* ---- Operators: in which type they work ---- */
 
-template <typename T> struct SumType {
-  using Type = T;
-};
+template <typename T> struct SumType { using Type = T; };
 #if defined(__CUDA_FP16_TYPES_EXIST__)
-template <> struct SumType<__half> {
-  using Type = float;
-};
+template <> struct SumType<__half> { using Type = float; };
 #endif
 #if defined(__CUDA_BF16_TYPES_EXIST__)
-template <> struct SumType<__nv_bfloat16> {
-  using Type = float;
-};
+template <> struct SumType<__nv_bfloat16> { using Type = float; };
 #endif
 #if defined(__CUDA_FP8_TYPES_EXIST__)
-template <> struct SumType<__nv_fp8_e4m3> {
-  using Type = float;
-};
-template <> struct SumType<__nv_fp8_e5m2> {
-  using Type = float;
-};
+template <> struct SumType<__nv_fp8_e4m3> { using Type = float; };
+template <> struct SumType<__nv_fp8_e5m2> { using Type = float; };
 #endif
 
 /* Acc is what values are combined in; an operator other than the sum works on T. */
@@ -81,7 +69,8 @@ template <typename T> struct Combine<T, nccl::utility::OpSum<T>> {
 
 /* U packs of n elements, `step` packs apart, the first one `first` elements from the places' begin. */
 template <typename T, int n, int U, bool srcMultimem, bool dstMultimem, typename Src, typename Dst, typename Op>
-NCCL_DEVICE_INLINE void moveRound(Src const &src, int nSrc, Dst const &dst, int nDst, Combine<T, Op> const &combine, size_t first, size_t step) {
+NCCL_DEVICE_INLINE void moveRound(Src const &src, int nSrc, Dst const &dst, int nDst, Combine<T, Op> const &combine, size_t first,
+                                  size_t step) {
   typename Combine<T, Op>::Acc acc[U][n];
   Pack<T, n> got[U];
   T const *from = src(0) + first;
@@ -116,8 +105,8 @@ NCCL_DEVICE_INLINE void moveRound(Src const &src, int nSrc, Dst const &dst, int 
 
 /* One thread's share of `packs` packs: rank, rank + size, …, U of them at a time while there are so many. */
 template <typename T, int n, int U, bool srcMultimem, bool dstMultimem, typename Src, typename Dst, typename Op>
-NCCL_DEVICE_INLINE void movePacks(Src const &src, int nSrc, Dst const &dst, int nDst, Combine<T, Op> const &combine, size_t first, size_t packs,
-                                  size_t rank, size_t size) {
+NCCL_DEVICE_INLINE void movePacks(Src const &src, int nSrc, Dst const &dst, int nDst, Combine<T, Op> const &combine, size_t first,
+                                  size_t packs, size_t rank, size_t size) {
   size_t at = rank;
   if (U > 1)
     for (; at + (U - 1) * size < packs; at += U * size)
@@ -127,8 +116,8 @@ NCCL_DEVICE_INLINE void movePacks(Src const &src, int nSrc, Dst const &dst, int 
 
 /* Head by elements, body by packs of W bytes, tail by elements. W >= sizeof(T). */
 template <typename T, int W, bool srcMultimem, bool dstMultimem, int UNROLL, typename Src, typename Dst, typename Op>
-NCCL_DEVICE_INLINE void moveWidth(Src const &src, int nSrc, Dst const &dst, int nDst, Combine<T, Op> const &combine, size_t count, size_t head,
-                                  size_t rank, size_t size) {
+NCCL_DEVICE_INLINE void moveWidth(Src const &src, int nSrc, Dst const &dst, int nDst, Combine<T, Op> const &combine, size_t count,
+                                  size_t head, size_t rank, size_t size) {
   constexpr int n = W / (int)sizeof(T), u = UNROLL / n;
   constexpr int U = u < 1 ? 1 : u > 8 ? 8 : u;
   if (head > count) head = count;

@@ -9,11 +9,11 @@ void suite_barriers(Rank &r) {
   ncclLsaBarrierHandle_t own;
   ncclDevResourceRequirements_t req;
   q.lsaBarrierCount = 8;
-  q.barrierCount = 1; /* inside one LSA team it needs no network */
+  q.barrierCount = r.lsa == r.nranks; /* inside one LSA team it needs no network */
   OK(ncclLsaBarrierCreateRequirement(ncclTeamLsa(r.comm), 3, &own, &req));
   q.resourceRequirementsList = &req;
   DevComm d(r, q);
-  r.check(d.dev.lsaBarrier.nBarriers == 8 && own.nBarriers == 3 && d.dev.hybridLsaBarrier.nBarriers == 1, "numbers of barriers");
+  r.check(d.dev.lsaBarrier.nBarriers == 8 && own.nBarriers == 3 && d.dev.hybridLsaBarrier.nBarriers == q.barrierCount, "numbers of barriers");
   for (int again = 0; again < 2; again++) {
     Grid(4, 32)(r, "CTA barriers", cta_barriers, d.dev, w.win, 5, &bad);
     Grid(1, 96)(r, "warp barriers", warp_barriers, d.dev, own, w.win, 5, &bad);

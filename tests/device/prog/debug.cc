@@ -32,7 +32,8 @@ void suite_debug(Rank &r) {
   Grid g(1, 4);
   r.ok(g.run(local, w.win, 4095), "the last byte");
   r.refused(ncclInvalidUsage, g.run(local, w.win, 4096), g.error(), "offset 4096");
-  r.check(strstr(g.error(), "debug.cc:") && strstr(g.error(), window) && strstr(g.error(), "past the end"), "the text is \"%s\"", g.error());
+  r.check(strstr(g.error(), "debug.cc:") && strstr(g.error(), window) && strstr(g.error(), "past the end"), "the text is \"%s\"",
+          g.error());
   r.refused(ncclInvalidUsage, g.run(local, (ncclWindow_t)notAWindow, 0), g.error(), "not a window");
   r.refused(ncclInvalidUsage, g.run(lsa, w.win, 0, r.nranks), g.error(), "not in the LSA team");
   r.refused(ncclInvalidUsage, g.run(peer, ncclSymPtr<int>(w.win, 4), -1), g.error(), "rank -1");

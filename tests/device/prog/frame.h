@@ -13,7 +13,7 @@
 /* One rank. Its communicator is made before the suite and destroyed after it. */
 struct Rank {
   ncclComm_t comm;
-  int rank, nranks;
+  int rank, nranks, lsa; /* lsa: ranks that an LSA team must have */
   int failures = 0;
 
   /* A failed check; says so once for each rank and text. */

@@ -1,4 +1,4 @@
-/* main.cc: device --suite S --ranks N --launch threads|procs */
+/* main.cc: device --suite S --ranks N --launch threads|procs [--lsa ranks of a team] [--hosts H, of N/H processes each] */
 #include "frame.h"
 
 #include <atomic>
@@ -56,8 +56,11 @@ DevComm::~DevComm() {
   if (made) OK(ncclDevCommDestroy(r.comm, &dev));
 }
 
+static int lsa, hosts = 1;
+
 static int run(void (*suite)(Rank &), const ncclUniqueId &id, int rank, int nranks) {
   Rank r;
+  r.lsa = lsa ? lsa : nranks / hosts;
   r.rank = rank;
   r.nranks = nranks;
   if (!OK(ncclCommInitRank(&r.comm, nranks, id, rank))) return 1;
@@ -92,6 +95,7 @@ static int processes(void (*suite)(Rank &), int nranks) {
       if (i == 30000) _exit(1);
       usleep(1000);
     }
+    if (hosts > 1) setenv("NCCL_HOSTID", std::to_string(rank * hosts / nranks).c_str(), 1);
     int bad = run(suite, s->id, rank, nranks);
     fflush(stdout);
     _exit(bad);
@@ -113,6 +117,8 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[i], "--suite")) name = argv[i + 1];
     if (!strcmp(argv[i], "--launch")) launch = argv[i + 1];
     if (!strcmp(argv[i], "--ranks")) nranks = atoi(argv[i + 1]);
+    if (!strcmp(argv[i], "--lsa")) lsa = atoi(argv[i + 1]);
+    if (!strcmp(argv[i], "--hosts")) hosts = atoi(argv[i + 1]);
   }
   void (*suite)(Rank &) = nullptr;
   for (auto &s : suites)

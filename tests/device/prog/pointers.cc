@@ -8,7 +8,8 @@ void suite_teams(Rank &r) {
   ncclTeam hostLsa = ncclTeamLsa(r.comm), hostRail = ncclTeamRail(r.comm);
   r.check(world.nRanks == r.nranks && world.rank == r.rank && world.stride == 1, "world team");
   r.check(!memcmp(&lsa, &hostLsa, sizeof lsa) && !memcmp(&rail, &hostRail, sizeof rail), "teams of host and device differ");
-  r.check(lsa.nRanks * rail.nRanks == r.nranks && rail.stride == lsa.nRanks, "LSA team of %d, rail of %d", lsa.nRanks, rail.nRanks);
+  r.check(lsa.nRanks == r.lsa && rail.nRanks == r.nranks / r.lsa && rail.stride == lsa.nRanks, "LSA team of %d, rail of %d", lsa.nRanks,
+          rail.nRanks);
   for (int q = 0; q < r.nranks; q++) {
     bool inside = q / lsa.nRanks == r.rank / lsa.nRanks;
     r.check(ncclTeamRankIsMember(lsa, world, q) == inside, "rank %d in the LSA team", q);
@@ -48,7 +49,8 @@ void suite_pointers(Rank &r) {
   q.resourceRequirementsList = buffer;
   for (int again = 0; again < 2; again++) { /* the second one finds memory that was used */
     DevComm d(r, q);
-    r.check(handle[1] * 128 % 4096 == 0 && handle[1] > handle[0] && handle[2] > handle[1], "handles %u %u %u", handle[0], handle[1], handle[2]);
+    r.check(handle[1] * 128 % 4096 == 0 && handle[1] > handle[0] && handle[2] > handle[1], "handles %u %u %u", handle[0], handle[1],
+            handle[2]);
     for (int i = 0; i < 3; i++) {
       Grid(1, 32)(r, "resource buffer", resource_buffer, d.dev, handle[i], 250 * (i + 1), &bad);
       r.check(bad == 0, "resource buffer %d: %d wrong", i, bad);

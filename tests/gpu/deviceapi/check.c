@@ -2,8 +2,9 @@
  *
  *   device-check CUBIN [RANKS]
  *
- * The library makes no device communicators on CUDA yet, so this program makes by hand what kernels see of them: the ranks are streams of one
- * GPU, each with memory of its own in one flat range, 4 GiB apart. Prints a line for each kernel; ends with 1 if any counted something wrong. */
+ * The library makes no device communicators on CUDA yet, so this program makes by hand what kernels see of them: the ranks are streams of
+ * one GPU, each with memory of its own in one flat range, 4 GiB apart. Prints a line for each kernel; ends with 1 if any counted something
+ * wrong. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -61,17 +61,15 @@ static void each_form(struct team *t) {
   }
 }
 
-/* Errors are local where every rank can tell them for itself. */
+/* Requirements that all ranks refuse: an error at once, on each. */
 static void wrong_requirements(struct team *t) {
-  int r = t->first;
-  ncclComm_t c = t->comm[0];
   ncclDevComm_t out;
   ncclDevCommRequirements_t q = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER, base = q;
-#define BAD(want, word, ...)                                \
-  do {                                                      \
-    q = base;                                               \
-    __VA_ARGS__;                                            \
-    refused(r, want, ncclDevCommCreate(c, &q, &out), word); \
+#define BAD(want, word, ...)                                                                                        \
+  do {                                                                                                              \
+    q = base;                                                                                                       \
+    __VA_ARGS__;                                                                                                    \
+    for (int i = 0; i < t->nlocal; i++) refused(t->first + i, want, ncclDevCommCreate(t->comm[i], &q, &out), word); \
   } while (0)
   BAD(ncclInvalidArgument, "lsaMultimem", q.lsaMultimem = true);
   BAD(ncclInvalidArgument, "lsaBarrierCount", q.lsaBarrierCount = -1);
@@ -81,11 +79,13 @@ static void wrong_requirements(struct team *t) {
   BAD(ncclInvalidUsage, "newer", q.version = 23100);
   BAD(ncclInvalidUsage, "22904", q.version = 22904);
   BAD(ncclInvalidUsage, "bytes", q.size = 8);
-  ncclTeamRequirements_t team = {NULL, {t->nranks, r, 1}, true, NULL};
+  ncclTeamRequirements_t team = {NULL, {t->nranks, t->first, 1}, true, NULL};
   BAD(ncclInvalidArgument, "teamRequirementsList[0].multimem", q.teamRequirementsList = &team);
   ncclDevResourceRequirements_t res = {.bufferSize = 8, .bufferAlign = 3};
   BAD(ncclInvalidArgument, "bufferAlign", q.resourceRequirementsList = &res);
 #undef BAD
+  int r = t->first;
+  ncclComm_t c = t->comm[0];
   refused(r, ncclInvalidArgument, ncclDevCommCreate(c, NULL, &out), "reqs");
   refused(r, ncclInvalidArgument, ncclDevCommCreate(c, &q, NULL), "outDevComm");
   refused(r, ncclInvalidUsage, gcclDevCommCreate(c, &base, &out, 99), "stamp");
@@ -177,6 +177,10 @@ static void disagreement(struct team *t) {
   if (t->nranks > 1 && t->nlocal == 1) {
     q.lsaBarrierCount = t->first == 0 ? 100 : 1;
     refused(t->first, ncclInvalidUsage, ncclDevCommCreate(t->comm[0], &q, out), "other requirements");
+    q.lsaMultimem = t->first == 0; /* rank 0 refuses alone: the others hear its reason */
+    q.lsaBarrierCount = 1;
+    refused(t->first, ncclInvalidArgument, ncclDevCommCreate(t->comm[0], &q, out), "lsaMultimem");
+    q.lsaMultimem = false;
   }
   q.lsaBarrierCount = 2;
   EACH(t, "create", gcclDevCommCreate(t->comm[i], &q, &out[i], GCCL_DEVICE_STAMP));
