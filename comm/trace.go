@@ -106,8 +106,7 @@ func (t *traceWriter) open(c *Comm) error {
 func (t *traceWriter) remove(number uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drain()
-	t.w.EndComm(number, control.Now())
+	t.w.EndComm(number, t.drain())
 	t.flush()
 	if t.live--; t.live == 0 {
 		close(t.stop)
@@ -133,14 +132,15 @@ func (t *traceWriter) run(stop chan struct{}) {
 	}
 }
 
-// drain takes what the rings have at this moment: a thread that goes on storing is not followed for ever.
-func (t *traceWriter) drain() {
+// drain takes what the rings have at this moment, and says what time it is then: a thread that goes on storing is not followed for ever.
+func (t *traceWriter) drain() uint64 {
 	const most = 32 // times buf is about two rings
+	t.tracer.Begin()
 	for ring := 0; ; ring++ {
 		for range most {
 			n, thread := t.tracer.Take(ring, t.buf)
 			if n < 0 {
-				return
+				return t.tracer.Now()
 			}
 			if !t.out.Full() {
 				t.w.Add(thread, t.buf[:n])
@@ -158,7 +158,7 @@ func (t *traceWriter) flush() {
 		t.w.Take()
 		return
 	}
-	room, err := t.out.Write(t.w.Take(), t.w.Tail(control.Now()))
+	room, err := t.out.Write(t.w.Take(), t.w.Tail(t.tracer.Now()))
 	switch {
 	case err != nil:
 		t.broken = true

@@ -88,7 +88,7 @@ static ncclResult_t go(gccl_op *op, cudaStream_t stream, const char *call) {
 static ncclResult_t go_watched(gccl_op *op, cudaStream_t stream, const char *call) {
   gccl_probe_call_state s;
   int depth = gccl_thread_self ? gccl_thread_self->depth : 0;
-  gccl_probe_call(&s, op, call, stream, depth);
+  gccl_probe_call(&s, op, stream, depth);
   ncclResult_t rc = go(op, stream, call);
   gccl_probe_forget(op); /* unless somebody has it */
   gccl_probe_called(&s, rc, depth);

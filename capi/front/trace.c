@@ -44,4 +44,5 @@ const gccl_trace_api gccl_front_trace = {.size = sizeof(gccl_trace_api),
                                          .net_done = gccl_probe_put_done,
                                          .take = gccl_ring_take,
                                          .dropped = gccl_ring_dropped,
+                                         .now = gccl_ring_now,
                                          .at_exit = at_exit};

@@ -32,7 +32,7 @@ enum gccl_event_kind {
 enum gccl_trace_wait { GCCL_WAIT_GUARD = 16, GCCL_WAIT_PEERS = 17, GCCL_WAIT_MESSAGE = 18 };
 
 /* One record: a line, so that a ring's producer and its reader share no line of a record that is being written. Times are
- * CLOCK_MONOTONIC, which all processes of a host share. */
+ * CLOCK_MONOTONIC, which all processes of a host share; inside a ring they are counts of exec/tick.h. */
 typedef struct {
   uint64_t ns;
   uint8_t kind, what; /* what: enum gccl_op_kind << 4 | collective, where a kind says nothing else */
@@ -74,6 +74,8 @@ typedef struct {
   int32_t (*take)(struct gccl_tracer *, int32_t index, gccl_event *out, int32_t max, uint64_t *thread);
   /* Operations, groups and puts that found no room so far. */
   uint64_t (*dropped)(struct gccl_tracer *);
+  /* The time on the scale of records. bend: before a round of takes. The same caller as take. */
+  uint64_t (*now)(struct gccl_tracer *, int32_t bend);
   /* Calls f when the process ends in order, once. */
   void (*at_exit)(void (*f)(void));
 } gccl_trace_api;

@@ -53,7 +53,6 @@ var (
 	collNames = []string{"all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce", "all-to-all", "gather", "scatter"}
 	typeNames = []string{"int8", "uint8", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"}
 	redNames  = []string{"sum", "prod", "max", "min", "avg", "premulsum"}
-	syncNames = []string{"step", "data", "credit"}
 )
 
 func nameIn(names []string, i int) string {
@@ -65,6 +64,24 @@ func nameIn(names []string, i int) string {
 
 func (e *Event) op() int          { return int(e.What >> 4) }
 func (e *Event) collName() string { return nameIn(collNames, int(e.What&15)) }
+
+// callName is the public function of a call. A broadcast in place is a broadcast, and a put of nothing is a signal.
+func (e *Event) callName() string {
+	switch e.op() {
+	case doSend:
+		return "ncclSend"
+	case doRecv:
+		return "ncclRecv"
+	case doPut:
+		if e.Count == 0 {
+			return "ncclSignal"
+		}
+		return "ncclPutSignal"
+	case doWaitSignal:
+		return "ncclWaitSignal"
+	}
+	return "nccl" + nameIn([]string{"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"}, int(e.What&15))
+}
 
 func (e *Event) text() string {
 	for i, c := range e.Text {

@@ -83,7 +83,7 @@ func result(b []byte, rc int32, unfinished bool) []byte {
 }
 
 func (w *Writer) call(b []byte, c *opened, to uint64, rc int32, unfinished bool) []byte {
-	b = w.complete(b, "call", c.text(), c.thread, c.NS, to)
+	b = w.complete(b, "call", c.callName(), c.thread, c.NS, to)
 	b = w.args(b, c.Comm)
 	b = num(b, "call", int64(c.CallNumber))
 	b = num(b, "count", int64(c.Count))
@@ -178,29 +178,32 @@ func (w *Writer) op(b []byte, o *operation, to uint64, rc int32, unfinished bool
 	return close1(num(b, "channel", 0), unfinished)
 }
 
-var stepNames = map[uint8]string{opReduce: "reduce", opPut: "put", opGet: "get", opSignal: "signal", opWait: "wait",
+var stepNames = [256]string{opReduce: "reduce", opPut: "put", opGet: "get",
 	waitGuard: "wait for old readers", waitPeers: "wait for records", waitMessage: "wait"}
+
+// syncNames are those of ops with an enum gccl_sync.
+var syncNames = [...][4]string{opSignal: {"signal step", "signal data", "signal credit", "signal"},
+	opWait: {"wait step", "wait data", "wait credit", "wait"}}
 
 // step ends the step that an operation is in.
 func (w *Writer) step(b []byte, o *operation, to uint64, unfinished bool) []byte {
-	s := o.step
-	if s == nil {
+	if !o.inStep {
 		return b
 	}
-	o2 := o.run.sideBySide()
+	s := &o.step
 	cat := "step"
 	if s.What == opWait || s.What >= waitGuard {
 		cat = "wait"
 	}
 	name := stepNames[s.What]
 	if s.What == opSignal || s.What == opWait {
-		name += " " + nameIn(syncNames, int(s.Arg>>16))
+		name = syncNames[s.What][min(s.Arg>>16, 3)]
 	}
 	if s.Peer >= 0 {
 		name += " rank " + strconv.Itoa(int(s.Peer))
 	}
 	if !unfinished {
-		o.step = nil
+		o.inStep = false
 	}
 	args := func(b []byte) []byte {
 		b = num(b, "call", int64(s.CallNumber))
@@ -214,7 +217,7 @@ func (w *Writer) step(b []byte, o *operation, to uint64, unfinished bool) []byte
 		}
 		return close1(b, unfinished)
 	}
-	if o2 {
+	if o.run.sideBySide() {
 		return w.pair(b, cat, name, w.id(s.Comm, 'm', s.CallNumber), s.Comm, s.NS, to, args)
 	}
 	b = w.complete(b, cat, name, uint64(commTrack)+uint64(s.Comm), s.NS, to)

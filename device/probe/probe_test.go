@@ -29,11 +29,11 @@ const coll, send, wait = doColl << 4, doSend << 4, doWaitSignal << 4
 func story() []Event {
 	return []Event{
 		{NS: 1000, Kind: Group, Comm: 1, CallNumber: 9, Peer: -1},
-		{NS: 1010, Kind: Call, What: coll, DType: 7, Comm: 1, CallNumber: 1, Count: 100, Arg: 9, Text: text("ncclAllReduce")},
+		{NS: 1010, Kind: Call, What: coll, DType: 7, Comm: 1, CallNumber: 1, Count: 100, Arg: 9},
 		{NS: 1020, Kind: Plan, What: coll, Comm: 1, CallNumber: 1, Arg: 1},
 		{NS: 1100, Kind: Planned, What: coll, Comm: 1, CallNumber: 1},
 		{NS: 1110, Kind: Called, What: coll, Comm: 1, CallNumber: 1},
-		{NS: 1120, Kind: Call, What: send, DType: 0, Comm: 1, CallNumber: 2, Count: 5, Peer: 3, Arg: 9, Text: text("ncclSend")},
+		{NS: 1120, Kind: Call, What: send, DType: 0, Comm: 1, CallNumber: 2, Count: 5, Peer: 3, Arg: 9},
 		{NS: 1130, Kind: Called, What: send, Comm: 1, CallNumber: 2},
 		{NS: 1200, Kind: Run, What: send, Comm: 1, CallNumber: 2, Count: 5, Peer: 3},
 		{NS: 1210, Kind: Run, What: coll, DType: 7, Comm: 1, CallNumber: 1, Count: 100, Text: text("ring")},
@@ -215,7 +215,7 @@ func trace(t *testing.T, pid int, boot string, offsets map[uint64]int64, ns uint
 		w.Clock(n, off, 7)
 	}
 	w.AddComm(100, Comm{Hash: 1, Rank: pid, NRanks: 9})
-	w.Add(uint64(pid), []Event{{NS: ns, Kind: Call, What: coll, Comm: 100, CallNumber: 1, Text: text("ncclAllReduce")},
+	w.Add(uint64(pid), []Event{{NS: ns, Kind: Call, What: coll, Comm: 100, CallNumber: 1},
 		{NS: ns + 5, Kind: Called, What: coll, Comm: 100, CallNumber: 1}})
 	return Input{Name: fmt.Sprintf("file of %d", pid), Trace: whole(t, w, ns+10)}
 }

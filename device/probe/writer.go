@@ -31,9 +31,10 @@ type opKey struct {
 
 // operation is one that runs.
 type operation struct {
-	run  Event
-	step *Event
-	cut  bool
+	run    Event
+	step   Event // it is in, if inStep
+	inStep bool
+	cut    bool
 }
 
 // opened is a beginning with the thread that it was seen on.
@@ -54,6 +55,7 @@ type Writer struct {
 	puts    map[opKey]Event // call: number of the put
 	early   map[opKey]Event // ends of puts that came from another ring before their beginning
 	dropped uint64
+	free    []*operation // to be used again
 	b       []byte
 }
 
@@ -108,10 +110,10 @@ func (w *Writer) EndComm(number uint32, ns uint64) {
 // Dropped is how many operations and puts found no room, so far.
 func (w *Writer) Dropped(n uint64) { w.dropped = n }
 
-// Take gives the events since the last Take, each with a comma and a newline before it.
+// Take gives the events since the last Take, each with a comma and a newline before it, until the next call of the writer.
 func (w *Writer) Take() []byte {
 	b := w.b
-	w.b = nil
+	w.b = w.b[:0]
 	return b
 }
 
@@ -154,18 +156,23 @@ func (w *Writer) Add(thread uint64, events []Event) {
 				w.b = w.plan(w.b, &p, e.NS, int32(e.Arg), false)
 			}
 		case Run:
-			w.ops[key] = &operation{run: *e}
+			o := &operation{}
+			if n := len(w.free); n > 0 {
+				o, w.free = w.free[n-1], w.free[:n-1]
+			}
+			*o = operation{run: *e}
+			w.ops[key] = o
 		case Step:
 			if o := w.ops[key]; o != nil {
 				w.b = w.step(w.b, o, e.NS, false)
-				step := *e
-				o.step = &step
+				o.step, o.inStep = *e, true
 			}
 		case Done:
 			if o := w.ops[key]; o != nil {
 				delete(w.ops, key)
 				o.cut = e.Red != 0
 				w.b = w.op(w.b, o, e.NS, int32(e.Arg), false)
+				w.free = append(w.free, o)
 			}
 		case Put:
 			key.call = uint64(e.Arg)

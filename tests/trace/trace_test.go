@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gccl/gccl/device/probe"
 	"github.com/gccl/gccl/tests/internal/rankrun"
 )
@@ -109,7 +111,9 @@ func TestWork(t *testing.T) {
 		files  int
 	}{{"threads", 3, 1}, {"procs", 3, 3}, {"group", 2, 1}, {"procs", 1, 1}} {
 		t.Run(fmt.Sprintf("%s/%d", c.launch, c.ranks), func(t *testing.T) {
+			before := monotonic(t)
 			in := run(t, "work", c.launch, c.ranks)
+			within(t, in, before, monotonic(t))
 			if len(in) != c.files {
 				t.Errorf("%d files, want %d", len(in), c.files)
 			}
@@ -158,7 +162,29 @@ func TestBetweenHosts(t *testing.T) {
 	merged(t, in)
 }
 
-// lastOf gives the events of a category that are unfinished or failed.
+func monotonic(t *testing.T) int64 {
+	t.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		t.Fatal(err)
+	}
+	return ts.Nano()
+}
+
+// within holds all times to those of the clock before and after the run, but for what the two clocks differ by until they are compared again.
+func within(t *testing.T, in []probe.Input, from, to int64) {
+	t.Helper()
+	const slack = int64(time.Millisecond)
+	for _, f := range in {
+		for i := range f.Trace.Events {
+			if e := &f.Trace.Events[i]; e.Ph != "M" && (int64(e.TS) < from-slack || e.End() > to+slack) {
+				t.Fatalf("%s: %v is not between %d and %d", f.Name, e, from, to)
+			}
+		}
+	}
+}
+
+// notSuccessful counts the events of a category that are unfinished or failed.
 func notSuccessful(in []probe.Input, cat string) (n int) {
 	for _, f := range in {
 		for _, e := range f.Trace.Events {

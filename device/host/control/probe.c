@@ -16,6 +16,8 @@ uint64_t gccl_ctl_trace_dropped(const gccl_trace_api *t, struct gccl_tracer *tra
 
 void gccl_ctl_at_exit(const gccl_trace_api *t, void (*f)(void)) { t->at_exit(f); }
 
+uint64_t gccl_ctl_trace_now(const gccl_trace_api *t, struct gccl_tracer *tracer, int32_t bend) { return t->now(tracer, bend); }
+
 uint64_t gccl_ctl_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -56,7 +56,12 @@ func (t Tracer) Take(index int, buf []probe.Event) (n int, thread uint64) {
 // Dropped is how many operations and puts found no room so far.
 func (t Tracer) Dropped() uint64 { return uint64(C.gccl_ctl_trace_dropped(t.t.p, t.p)) }
 
-// Now is the clock of records.
+// Now is the time of records. Begin does so before a round of takes, and makes the times of records follow CLOCK_MONOTONIC. The caller of
+// Take calls both.
+func (t Tracer) Now() uint64 { return uint64(C.gccl_ctl_trace_now(t.t.p, t.p, 0)) }
+func (t Tracer) Begin()      { C.gccl_ctl_trace_now(t.t.p, t.p, 1) }
+
+// Now is CLOCK_MONOTONIC.
 func Now() uint64 { return uint64(C.gccl_ctl_now()) }
 
 // Probe is a gccl_probe. The zero value is none.

@@ -6,12 +6,12 @@
  */
 #include "probe.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "ring.h"
+#include "tick.h"
 
 /* What plugins have of the network operations of one direction to one rank. */
 typedef struct proxy {
@@ -45,7 +45,7 @@ static _Atomic(uint64_t) groups;
 static gccl_event *begin_record(gccl_probe *p, unsigned kind, int ends, int count) {
   gccl_event *e = p->tracer ? gccl_ring_next(p->tracer, ends, count) : NULL;
   if (!e) return NULL;
-  e->ns = gccl_now_ns();
+  e->ns = gccl_tick();
   e->kind = (uint8_t)kind;
   e->comm = p->number;
   e->peer = -1;
@@ -192,13 +192,13 @@ void gccl_probe_grouped(int rc) {
   g->probe = NULL;
 }
 
-void gccl_probe_call(gccl_probe_call_state *s, gccl_op *x, const char *func, void *stream, int depth) {
+void gccl_probe_call(gccl_probe_call_state *s, gccl_op *x, void *stream, int depth) {
   gccl_probe *p = x->comm->probe;
   memset(s, 0, sizeof *s);
   s->probe = p;
   s->what = what_of(x);
   s->call = x->call = atomic_fetch_add_explicit(&p->calls, 1, memory_order_relaxed) + 1;
-  if (!open_group.probe) open_group_of(p, depth);
+  if (!open_group.probe && (depth || p->nprofilers)) open_group_of(p, depth);
   gccl_event *e = begin_record(p, GCCL_EV_CALL, 0, 1);
   if (e) {
     e->what = s->what;
@@ -208,7 +208,6 @@ void gccl_probe_call(gccl_probe_call_state *s, gccl_op *x, const char *func, voi
     e->count = x->count;
     e->peer = x->root;
     e->arg = depth ? (uint32_t)open_group.number : 0;
-    snprintf(e->text, sizeof e->text, "%s", func);
     gccl_ring_publish();
     s->traced = 1;
   }

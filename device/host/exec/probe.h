@@ -26,7 +26,7 @@ typedef struct {
 } gccl_probe_call_state;
 
 /* depth: open groups of the thread. Fills x->call and x->seen. */
-void gccl_probe_call(gccl_probe_call_state *, gccl_op *x, const char *func, void *stream, int depth);
+void gccl_probe_call(gccl_probe_call_state *, gccl_op *x, void *stream, int depth);
 void gccl_probe_called(gccl_probe_call_state *, int rc, int depth);
 void gccl_probe_grouping(void); /* ncclGroupEnd begins */
 void gccl_probe_grouped(int rc);

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "ring.h"
 
+#include "tick.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ struct gccl_tracer {
   _Atomic(ring *) rings; /* newest first */
   _Atomic(int) nrings;
   _Atomic(uint64_t) dropped;
+  gccl_tick_line line; /* the writer's */
 };
 
 static __thread ring *mine __attribute__((tls_model("initial-exec")));
@@ -41,7 +44,14 @@ static void forget(void *p) {
 static void make_key(void) { pthread_key_create(&key, forget); }
 
 struct gccl_tracer *gccl_tracer_new(void) {
-  return calloc(1, sizeof(struct gccl_tracer));
+  struct gccl_tracer *t = calloc(1, sizeof *t);
+  if (t) gccl_tick_open(&t->line);
+  return t;
+}
+
+uint64_t gccl_ring_now(struct gccl_tracer *t, int32_t bend) {
+  if (bend) gccl_tick_bend(&t->line);
+  return gccl_tick_ns(&t->line, gccl_tick());
 }
 
 static void count(struct gccl_tracer *t) { atomic_fetch_add_explicit(&t->dropped, 1, memory_order_relaxed); }
@@ -59,7 +69,7 @@ static ring *adopt(struct gccl_tracer *t) {
     atomic_fetch_sub(&t->nrings, 1);
     return NULL;
   }
-  ring *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ring *r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (r == MAP_FAILED) return NULL;
   atomic_store(&r->owned, 1);
   atomic_store(&r->thread, (uint64_t)syscall(SYS_gettid));
@@ -99,7 +109,10 @@ gccl_event *gccl_ring_next(struct gccl_tracer *t, int ends, int counted) {
 }
 
 void gccl_ring_publish(void) {
-  atomic_store_explicit(&mine->head, atomic_load_explicit(&mine->head, memory_order_relaxed) + 1, memory_order_release);
+  ring *r = mine;
+  uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed) + 1;
+  atomic_store_explicit(&r->head, head, memory_order_release);
+  __builtin_prefetch(&r->event[(head + 3) % GCCL_RING_EVENTS], 1); /* the lines ahead were last in the cache of whoever took them */
 }
 
 int32_t gccl_ring_take(struct gccl_tracer *t, int32_t index, gccl_event *out, int32_t max, uint64_t *thread) {
@@ -112,7 +125,10 @@ int32_t gccl_ring_take(struct gccl_tracer *t, int32_t index, gccl_event *out, in
   uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), head = atomic_load_explicit(&r->head, memory_order_acquire);
   *thread = atomic_load_explicit(&r->thread, memory_order_relaxed);
   if (head - tail < (uint64_t)max) max = (int32_t)(head - tail);
-  for (int32_t k = 0; k < max; k++) out[k] = r->event[(tail + (uint64_t)k) % GCCL_RING_EVENTS];
+  for (int32_t k = 0; k < max; k++) {
+    out[k] = r->event[(tail + (uint64_t)k) % GCCL_RING_EVENTS];
+    out[k].ns = gccl_tick_ns(&t->line, out[k].ns);
+  }
   atomic_store_explicit(&r->tail, tail + (uint64_t)max, memory_order_release);
   return max;
 }

@@ -16,5 +16,7 @@ void gccl_ring_publish(void);
 struct gccl_tracer *gccl_tracer_new(void);
 int32_t gccl_ring_take(struct gccl_tracer *, int32_t index, gccl_event *out, int32_t max, uint64_t *thread);
 uint64_t gccl_ring_dropped(struct gccl_tracer *);
+/* The time on the scale of records. bend: before a round of takes, so that the scale follows CLOCK_MONOTONIC. The writer's. */
+uint64_t gccl_ring_now(struct gccl_tracer *, int32_t bend);
 
 #endif
