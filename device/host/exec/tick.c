@@ -21,6 +21,7 @@ static int counter_works(void) {
 
 /* Both clocks at one moment: the closest of some tries. */
 static void both(uint64_t *tick, uint64_t *ns) {
+  *tick = *ns = 0;
   uint64_t best = UINT64_MAX;
   for (int i = 0; i < 8; i++) {
     uint64_t a = gccl_tick(), t = gccl_now_ns(), b = gccl_tick();
