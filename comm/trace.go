@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/device/probe"
@@ -114,6 +117,8 @@ func (t *traceWriter) remove(number uint32) {
 }
 
 func (t *traceWriter) run(stop chan struct{}) {
+	runtime.LockOSThread()                         // for good: the thread ends with the goroutine
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19) // of this thread alone (setpriority(2)): ranks come first
 	rest := time.NewTimer(traceEvery)
 	defer rest.Stop()
 	for {

@@ -88,7 +88,25 @@ static void aborted(struct team *t) {
   }
 }
 
-/* Rank 1 dies by SIGKILL while it waits for rank 0, long enough for the trace to be written up to there. */
+/* Whether the trace of a process, GCCL_TRACE being NAME.json, has a wait that has not ended. */
+static int trace_waits(pid_t pid) {
+  static char text[1 << 20];
+  char host[256] = "", path[1024];
+  const char *name = getenv("GCCL_TRACE");
+  gethostname(host, sizeof host - 1);
+  snprintf(path, sizeof path, "%.*s.%s.%d.json", (int)strlen(name) - 5, name, host, (int)pid);
+  FILE *f = fopen(path, "r");
+  size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+  if (f) fclose(f);
+  text[n] = 0;
+  for (const char *line = text; (line = strstr(line, "\"cat\":\"wait\"")); line++) {
+    const char *end = strchr(line, '\n'), *open = strstr(line, "\"unfinished\":true");
+    if (open && (!end || open < end)) return 1;
+  }
+  return 0;
+}
+
+/* Rank 1 dies by SIGKILL while it waits for rank 0, once its trace says so. */
 static void killed(struct team *t) {
   for (int k = 0; k < ROUNDS; k++) all_reduce(t, COUNT, NULL);
   conf_barrier(t);
@@ -99,10 +117,13 @@ static void killed(struct team *t) {
     conf_fail(1, "outlived its death");
   }
   conf_await(0, 1, 20);
-  conf_sleep(1.5);
-  if (t->first == 0) kill(W->pid[1], SIGKILL);
+  if (t->first == 0) {
+    double end = conf_now() + 40;
+    while (!trace_waits(W->pid[1]) && conf_now() < end) conf_sleep(0.02);
+    kill(W->pid[1], SIGKILL);
+  }
   ncclResult_t rc = ncclSuccess;
-  for (int k = 0; k < 200 && rc == ncclSuccess; k++) {
+  for (int k = 0; k < 1000 && rc == ncclSuccess; k++) {
     ncclCommGetAsyncError(t->comm[0], &rc);
     conf_sleep(0.05);
   }
