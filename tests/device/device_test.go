@@ -28,6 +28,9 @@ func build(t *testing.T, options ...string) *rankrun.Program {
 func run(t *testing.T, p *rankrun.Program, suite, launch string, ranks int, more ...string) {
 	t.Run(fmt.Sprintf("%s/%s/%d", suite, launch, ranks)+strings.Join(more, ""), func(t *testing.T) {
 		var env []string
+		if suite == "old" {
+			env = []string{"GCCL_DEVICE_HEADER=2.28.3"}
+		}
 		if len(more) == 2 && more[0] == "--lsa" {
 			env = []string{"NCCL_LSA_TEAM_SIZE=" + more[1]}
 		}
@@ -52,6 +55,7 @@ func TestKernels(t *testing.T) {
 			run(t, p, suite, "procs", ranks)
 		}
 	}
+	run(t, p, "old", "procs", 2)
 	for _, suite := range []string{"teams", "barriers", "a2a"} { // several LSA teams: by order, and because hosts divide them
 		run(t, p, suite, "threads", 6, "--lsa", "2")
 		run(t, p, suite, "procs", 6, "--hosts", "2")

@@ -13,7 +13,8 @@ void suite_barriers(Rank &r) {
   OK(ncclLsaBarrierCreateRequirement(ncclTeamLsa(r.comm), 3, &own, &req));
   q.resourceRequirementsList = &req;
   DevComm d(r, q);
-  r.check(d.dev.lsaBarrier.nBarriers == 8 && own.nBarriers == 3 && d.dev.hybridLsaBarrier.nBarriers == q.barrierCount, "numbers of barriers");
+  bool counts = d.dev.lsaBarrier.nBarriers == 8 && own.nBarriers == 3 && d.dev.hybridLsaBarrier.nBarriers == q.barrierCount;
+  r.check(counts, "numbers of barriers");
   for (int again = 0; again < 2; again++) {
     Grid(4, 32)(r, "CTA barriers", cta_barriers, d.dev, w.win, 5, &bad);
     Grid(1, 96)(r, "warp barriers", warp_barriers, d.dev, own, w.win, 5, &bad);

@@ -63,6 +63,7 @@ void suite_coops(Rank &); /* every group: rank, size, sync, broadcast */
 /* pointers.cc */
 void suite_teams(Rank &);
 void suite_pointers(Rank &);
+void suite_old(Rank &); /* with GCCL_DEVICE_HEADER=2.28.3 */
 /* barriers.cc */
 void suite_barriers(Rank &);
 void suite_failures(Rank &);

@@ -14,7 +14,8 @@ static const struct {
   void (*run)(Rank &);
 } suites[] = {{"cuda", suite_cuda},         {"coops", suite_coops},       {"teams", suite_teams},   {"pointers", suite_pointers},
               {"barriers", suite_barriers}, {"failures", suite_failures}, {"a2a", suite_a2a},       {"reduce", suite_reduce},
-              {"allreduce", suite_allreduce}, {"debug", suite_debug},     {"race", suite_race}};
+              {"allreduce", suite_allreduce}, {"debug", suite_debug},     {"race", suite_race},
+              {"old", suite_old}};
 
 bool Rank::check(bool ok, const char *format, ...) {
   if (ok) return true;

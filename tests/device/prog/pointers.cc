@@ -2,6 +2,8 @@
 #include "frame.h"
 #include "kernels.h"
 
+#include <unistd.h>
+
 void suite_teams(Rank &r) {
   DevComm d(r, requirements());
   ncclTeam world = ncclTeamWorld(d.dev), lsa = ncclTeamLsa(d.dev), rail = ncclTeamRail(d.dev);
@@ -32,6 +34,50 @@ void suite_teams(Rank &r) {
       r.check(nccl::utility::idivFast32(x, y, nccl::utility::idivRcp32(y)) == x / y &&
                   nccl::utility::imodFast32(x, y, nccl::utility::idivRcp32(y)) == x % y,
               "%u / %u", x, y);
+}
+
+/* A nonblocking communicator: the call returns at once, and the structure is there when the communicator is no longer busy. */
+static void nonblocking(Rank &r) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t child;
+  ncclResult_t state = ncclInProgress;
+  ncclDevComm d = {};
+  ncclDevCommRequirements q = requirements();
+  OK(ncclCommSplit(r.comm, 0, r.rank, &child, &config));
+  ncclResult_t rc = ncclDevCommCreate(child, &q, &d);
+  r.check(rc == ncclInProgress || rc == ncclSuccess, "ncclDevCommCreate on a nonblocking communicator gives %d", (int)rc);
+  for (int ms = 0; ms < 60000 && state == ncclInProgress; ms++) {
+    OK(ncclCommGetAsyncError(child, &state));
+    if (state == ncclInProgress) usleep(1000);
+  }
+  if (r.check(state == ncclSuccess && d.nRanks == r.nranks, "nonblocking: state %d, %d ranks", (int)state, d.nRanks))
+    OK(ncclDevCommDestroy(child, &d));
+  OK(ncclCommDestroy(child));
+}
+
+/* A caller with the header of 2.28.3, whose structures are smaller and do not say so; GCCL_DEVICE_HEADER does. */
+void suite_old(Rank &r) {
+  struct {
+    void *resources, *teams;
+    bool lsaMultimem;
+    int lsaBarrierCount;
+  } q = {nullptr, nullptr, false, 2};
+  static_assert(sizeof q == 24, "layouts.tsv");
+  alignas(8) unsigned char out[128], req[64];
+  memset(out, 0x77, sizeof out);
+  memset(req, 0x77, sizeof req);
+  int v[22];
+  /* In brackets the name is no macro. */
+  OK((ncclDevCommCreate)(r.comm, (ncclDevCommRequirements *)&q, (ncclDevComm *)out));
+  memcpy(v, out, sizeof v);
+  r.check(v[0] == r.rank && v[1] == r.nranks && v[3] == r.rank && v[4] == r.nranks && v[21] == 2, "ncclDevComm of 2.28.3: %d %d %d %d %d",
+          v[0], v[1], v[3], v[4], v[21]);
+  for (size_t i = 88; i < sizeof out; i++) r.check(out[i] == 0x77, "byte %zu behind ncclDevComm of 2.28.3", i);
+  OK(ncclDevCommDestroy(r.comm, (ncclDevComm *)out));
+  ncclLsaBarrierHandle_t h;
+  OK(ncclLsaBarrierCreateRequirement(ncclTeamLsa(r.comm), 1, &h, (ncclDevResourceRequirements_t *)req));
+  for (size_t i = 32; i < sizeof req; i++) r.check(req[i] == 0x77, "byte %zu behind a requirement of 2.28.3", i);
 }
 
 void suite_pointers(Rank &r) {
@@ -78,4 +124,5 @@ void suite_pointers(Rank &r) {
   OK(ncclCommWindowDeregister(r.comm, again));
   OK(ncclDevCommDestroy(r.comm, &b));
   OK(ncclDevCommDestroy(r.comm, &a));
+  nonblocking(r);
 }
