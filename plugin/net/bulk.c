@@ -8,15 +8,15 @@ static int broken(np_conn *c, const char *call, int rc) {
   return -1;
 }
 
-/* The plugin's handle of a registration of ours, made at its first use. NULL: the connection has failed. */
-static void *handle_of(np_conn *c, gccl_mrt_entry *mr, int recv) {
+/* The plugin's handle of a registration of ours, made at its first use. 0, or the connection has failed. */
+static int handle_of(np_conn *c, gccl_mrt_entry *mr, int recv, void **out) {
   np_bulk *b = c->bulk;
   if (mr->index >= b->nhandles) {
     uint32_t n = mr->index + 64;
     struct np_handles *more = realloc(b->handles, n * sizeof *more);
     if (!more) {
       np_fail(c, "out of memory");
-      return NULL;
+      return -1;
     }
     memset(more + b->nhandles, 0, (n - b->nhandles) * sizeof *more);
     b->handles = more;
@@ -24,22 +24,29 @@ static void *handle_of(np_conn *c, gccl_mrt_entry *mr, int recv) {
   }
   struct np_handles *h = &b->handles[mr->index];
   void **at = recv ? &h->recv : &h->send, *comm = recv ? b->recv : b->send;
-  if (*at) return *at;
+  uint8_t *has = recv ? &h->has_recv : &h->has_send;
+  if (*has) {
+    *out = *at;
+    return 0;
+  }
   struct np_dmabuf *d = &((np_ep *)c->base.ep)->dmabuf[mr->index];
   int rc = d->fd ? b->m->reg_dmabuf(b->m, comm, mr->mr.addr, mr->mr.bytes, NP_PTR_CUDA, d->offset, d->fd - 1, at)
                  : b->m->reg(b->m, comm, mr->mr.addr, mr->mr.bytes, NP_PTR_HOST, at);
-  if (rc == NP_OK && *at) return *at;
-  *at = NULL;
-  np_fail(c, "%s of %llu bytes: %s", d->fd ? "regMrDmaBuf" : "regMr", (unsigned long long)mr->mr.bytes, rc ? np_result(rc) : "no handle");
-  return NULL;
+  if (rc) {
+    np_fail(c, "%s of %llu bytes: %s", d->fd ? "regMrDmaBuf" : "regMr", (unsigned long long)mr->mr.bytes, np_result(rc));
+    return -1;
+  }
+  *has = 1;
+  *out = *at;
+  return 0;
 }
 
 int np_bulk_room(const np_bulk *b) { return b->tx_announced - b->tx_finished < (uint32_t)b->m->requests; }
 
 int np_bulk_send(np_conn *c, np_op *o, uint64_t at, uint64_t bytes) {
   np_bulk *b = c->bulk;
-  void *h = handle_of(c, o->local, 0);
-  if (!h) return -1;
+  void *h;
+  if (handle_of(c, o->local, 0, &h)) return -1;
   uint32_t i = b->tx_announced++ % NP_REQUESTS;
   b->tx[i].op = o;
   b->tx[i].data = o->local->mr.addr + o->loff + at;
@@ -54,8 +61,8 @@ int np_bulk_expect(np_conn *c, const np_record *r) {
   np_bulk *b = c->bulk;
   if (b->rx_announced - b->rx_done == NP_BULK) return 0;
   gccl_mrt_entry *mr = (gccl_mrt_entry *)gccl_mrt_find(&((np_ep *)c->base.ep)->mrs, r->key);
-  void *h = handle_of(c, mr, 1);
-  if (!h) return -1;
+  void *h;
+  if (handle_of(c, mr, 1, &h)) return -1;
   uint32_t i = b->rx_announced++ % NP_BULK;
   b->rx[i].mr = mr;
   b->rx[i].data = mr->mr.addr + r->off;
@@ -140,7 +147,7 @@ static int receive_side(np_conn *c) {
     if (!b->group[g].flushing) {
       for (int j = 0; j < n; j++) {
         uint64_t want = b->rx[(b->rx_done + (uint32_t)j) % NP_BULK].bytes;
-        if ((uint64_t)sizes[j] == want) continue;
+        if ((uint64_t)sizes[j] == want || !sizes[j]) continue; /* 0: some plugins do not say */
         np_fail(c, "a receive of %llu bytes ended with %d: the plugin lost or added bytes", (unsigned long long)want, sizes[j]);
         return -1;
       }
@@ -172,8 +179,8 @@ static void drop_comms(np_bulk *b) {
 }
 
 static void drop_handle(np_bulk *b, struct np_handles *h) {
-  if (h->send && b->send) b->m->dereg(b->m, b->send, h->send);
-  if (h->recv && b->recv) b->m->dereg(b->m, b->recv, h->recv);
+  if (h->has_send && b->send) b->m->dereg(b->m, b->send, h->send);
+  if (h->has_recv && b->recv) b->m->dereg(b->m, b->recv, h->recv);
   *h = (struct np_handles){0};
 }
 

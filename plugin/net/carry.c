@@ -112,6 +112,7 @@ static int poll_conn(np_conn *c, gccl_net_event *ev, int max) {
     ev[n].cookie = ev[n].bytes = 0;
     ev[n++].kind = GCCL_NET_EV_FAULT;
   }
+  if (c->answer && np_tell(c, NP_SEEN, NULL)) c->answer = 0;
   if (c->told) { /* the peer hears why, if the lane still carries that */
     if (c->telling && np_tell(c, NP_GAVEUP, c->base.fault.text)) c->telling = 0;
     c->lane->ops->progress(c->lane);
@@ -132,14 +133,17 @@ void np_conn_discard(np_conn *c) {
   free(c);
 }
 
-/* Says goodbye, or why not, and waits until that has left this end. */
+/* Says goodbye, or why not, and waits until that has left this end; a goodbye until the peer has seen it, or takes leave itself, because
+ * some plugins throw away what has arrived when a connection is closed. */
 static void last_words(np_conn *c) {
-  const char *text = gccl_net_faulted(&c->base.fault) ? c->base.fault.text : NULL;
-  int said = text && !c->telling;
+  gccl_net_event ignored[4];
+  int said = gccl_net_faulted(&c->base.fault) && !c->telling;
   for (uint64_t end = np_now() + LINGER_NS; !gccl_net_faulted(&c->lane->fault) && np_now() < end; sched_yield()) {
-    if (!said) said = np_tell(c, text ? NP_GAVEUP : NP_BYE, text);
+    int faulted = gccl_net_faulted(&c->base.fault);
+    if (!said) said = np_tell(c, faulted ? NP_GAVEUP : NP_BYE, faulted ? c->base.fault.text : NULL);
     c->lane->ops->progress(c->lane);
-    if (said && c->lane->ops->idle(c->lane)) return;
+    if (!faulted) np_receive(c, ignored, 4);
+    if (said && c->lane->ops->idle(c->lane) && (faulted || c->seen || c->bye)) return;
   }
 }
 

@@ -19,7 +19,7 @@ enum {
   NP_BULK_MAX = 1 << 30 /* bytes of one transfer: sizes that plugins report are int */
 };
 
-enum np_kind { NP_PUT = 1, NP_BULKPUT, NP_MSG, NP_ASK, NP_GOT, NP_BULKGOT, NP_GAVEUP, NP_BYE };
+enum np_kind { NP_PUT = 1, NP_BULKPUT, NP_MSG, NP_ASK, NP_GOT, NP_BULKGOT, NP_GAVEUP, NP_BYE, NP_SEEN };
 
 /* In a frame, at a multiple of 8; the bytes of NP_PUT, NP_MSG, NP_GOT, NP_GAVEUP follow. */
 typedef struct {
@@ -29,12 +29,6 @@ typedef struct {
   uint32_t mine; /* of NP_ASK: registration at the sender, for the answer */
   uint64_t off, bytes, back;
 } np_record;
-
-/* A frame begins with it. */
-typedef struct {
-  uint32_t magic, bytes;
-} np_frame;
-enum { NP_FRAME_MAGIC = 0x464e5047 };
 
 /* Work that is not finished: of this end, or the answer to a GET of the other. */
 typedef struct {
@@ -71,8 +65,9 @@ typedef struct {
     int n, flushing;
   } group[NP_REQUESTS];
   uint32_t group_first, group_last;
-  struct np_handles { /* the plugin's handles of our registrations, by index */
+  struct np_handles { /* the plugin's handles of our registrations, by index. NULL is one, too */
     void *send, *recv;
+    uint8_t has_send, has_recv;
   } * handles;
   uint32_t nhandles;
 } np_bulk;
@@ -80,9 +75,9 @@ typedef struct {
 typedef struct {
   gccl_net_conn base;
   np_lane *lane;
-  np_bulk *bulk; /* NULL: all goes through frames */
-  uint8_t told, telling, bye;
-  char *out; /* frame that is being filled */
+  np_bulk *bulk;                            /* NULL: all goes through frames */
+  uint8_t told, telling, bye, answer, seen; /* answer: a BYE of the peer; seen: it has answered ours */
+  char *out;                                /* frame that is being filled */
   uint32_t out_bytes;
   const char *in; /* frame that is being read */
   uint32_t in_at, in_bytes;

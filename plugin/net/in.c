@@ -79,7 +79,8 @@ static int take(np_conn *c, const np_record *r) {
     return -1;
   case NP_ASK: return asked(c, r);
   case NP_MSG: return message(c, r);
-  case NP_BYE: c->bye = 1; return 1;
+  case NP_BYE: c->bye = c->answer = 1; return 1;
+  case NP_SEEN: c->seen = 1; return 1;
   case NP_GAVEUP: np_fail(c, "it has given up: %.160s", (const char *)(r + 1)); c->telling = 0;
   }
   return -1;
@@ -88,15 +89,8 @@ static int take(np_conn *c, const np_record *r) {
 /* The next record of the frame that is being read, checked as foreign data, or NULL. */
 static const np_record *look(np_conn *c) {
   if (!c->in) {
-    const np_frame *f = (const np_frame *)c->lane->ops->next(c->lane, &c->in_bytes);
-    if (!f) return NULL;
-    if (c->in_bytes <= sizeof *f || f->magic != NP_FRAME_MAGIC || f->bytes != c->in_bytes) {
-      np_fail(c, "a frame of %u bytes says that it has %u: the plugin lost or added bytes", c->in_bytes,
-              c->in_bytes < sizeof *f ? 0 : f->bytes);
-      return NULL;
-    }
-    c->in = (const char *)f;
-    c->in_at = sizeof *f;
+    if (!(c->in = c->lane->ops->next(c->lane, &c->in_bytes))) return NULL;
+    c->in_at = 0;
   }
   const np_record *r = (const np_record *)(c->in + c->in_at);
   uint64_t left = c->in_bytes - c->in_at, most = 0;
@@ -106,7 +100,7 @@ static const np_record *look(np_conn *c) {
     case NP_MSG: most = GCCL_NET_MSG; break;
     case NP_GAVEUP: most = GCCL_NET_TEXT; break;
     }
-  int inside = left >= sizeof *r && r->kind >= NP_PUT && r->kind <= NP_BYE;
+  int inside = left >= sizeof *r && r->kind >= NP_PUT && r->kind <= NP_SEEN;
   if (inside && most && (r->bytes > most || r->bytes > left - sizeof *r)) inside = 0;
   if (inside && r->kind == NP_GAVEUP && (r->bytes != GCCL_NET_TEXT || ((const char *)(r + 1))[GCCL_NET_TEXT - 1])) inside = 0;
   if (!inside) {

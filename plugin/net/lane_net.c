@@ -3,13 +3,19 @@
 
 #include <sys/mman.h>
 
+/* Frames travel behind a head: not every plugin says how much has come. */
+typedef struct {
+  uint32_t magic, bytes;
+} head;
+enum { MAGIC = 0x464e5047, SLOT = NP_FRAME + 64 };
+
 typedef struct {
   np_lane base;
   np_net *m;
   void *send, *recv, *send_handle, *recv_handle;
   char *out, *in; /* NP_FRAMES frames each */
   uint32_t depth; /* of them in use: not more than the plugin has requests */
-  uint8_t send_failed, recv_failed;
+  uint8_t send_failed, recv_failed, registered;
   void *tx[NP_FRAMES], *rx[NP_FRAMES];
   uint32_t tx_bytes[NP_FRAMES], rx_bytes[NP_FRAMES];
   uint32_t filled, started, finished; /* frames out */
@@ -21,7 +27,8 @@ static void failed(net_lane *l, uint8_t *side, const char *call, int rc) {
   gccl_net_fail(&l->base.fault, GCCL_NET_EREMOTE, "%s: %s", call, np_result(rc));
 }
 
-static char *frame(net_lane *l, char *base, uint32_t number) { return base + (size_t)(number % l->depth) * NP_FRAME; }
+/* Of a frame: its bytes. The head stands before them. */
+static char *frame(net_lane *l, char *base, uint32_t number) { return base + (size_t)(number % l->depth) * SLOT + sizeof(head); }
 
 static char *room(np_lane *lane) {
   net_lane *l = (net_lane *)lane;
@@ -31,7 +38,9 @@ static char *room(np_lane *lane) {
 static void send_side(net_lane *l) {
   for (; l->started != l->filled; l->started++) {
     uint32_t i = l->started % l->depth;
-    int rc = l->m->isend(l->m, l->send, frame(l, l->out, l->started), l->tx_bytes[i], 0, l->send_handle, &l->tx[i]);
+    head *h = (head *)frame(l, l->out, l->started) - 1;
+    *h = (head){MAGIC, l->tx_bytes[i]};
+    int rc = l->m->isend(l->m, l->send, h, sizeof *h + h->bytes, 0, l->send_handle, &l->tx[i]);
     if (rc) return failed(l, &l->send_failed, "isend", rc);
     if (!l->tx[i]) break; /* again later */
   }
@@ -44,8 +53,8 @@ static void send_side(net_lane *l) {
 
 static void receive_side(net_lane *l) {
   for (; l->posted - l->taken < l->depth; l->posted++) {
-    void *to = frame(l, l->in, l->posted);
-    size_t size = NP_FRAME;
+    void *to = (head *)frame(l, l->in, l->posted) - 1;
+    size_t size = sizeof(head) + NP_FRAME;
     int tag = 0, rc = l->m->irecv(l->m, l->recv, 1, &to, &size, &tag, &l->recv_handle, &l->rx[l->posted % l->depth]);
     if (rc) return failed(l, &l->recv_failed, "irecv", rc);
     if (!l->rx[l->posted % l->depth]) break;
@@ -54,12 +63,16 @@ static void receive_side(net_lane *l) {
     int done = 0, sizes[NP_RECVS] = {0}, rc = l->m->test(l->m, l->rx[l->arrived % l->depth], &done, sizes);
     if (rc) return failed(l, &l->recv_failed, "test of a receive", rc);
     if (!done) break;
-    if (sizes[0] < 1 || sizes[0] > NP_FRAME) {
+    const head *h = (head *)frame(l, l->in, l->arrived) - 1;
+    int sane = h->magic == MAGIC && h->bytes >= 1 && h->bytes <= NP_FRAME;
+    if (!sane || (sizes[0] && (uint32_t)sizes[0] != sizeof *h + h->bytes)) {
       l->recv_failed = 1;
-      gccl_net_fail(&l->base.fault, GCCL_NET_EREMOTE, "test says that a receive of at most %d bytes has %d", NP_FRAME, sizes[0]);
+      gccl_net_fail(&l->base.fault, GCCL_NET_EREMOTE,
+                    "a receive ended with %d bytes and its head speaks of %u: the plugin lost or added bytes", sizes[0],
+                    sane ? h->bytes : 0);
       return;
     }
-    l->rx_bytes[l->arrived % l->depth] = (uint32_t)sizes[0];
+    l->rx_bytes[l->arrived % l->depth] = h->bytes;
   }
 }
 
@@ -91,11 +104,11 @@ static int idle(np_lane *lane) {
 
 static void close_lane(np_lane *lane) {
   net_lane *l = (net_lane *)lane;
-  if (l->send_handle) l->m->dereg(l->m, l->send, l->send_handle);
-  if (l->recv_handle) l->m->dereg(l->m, l->recv, l->recv_handle);
+  if (l->registered > 0) l->m->dereg(l->m, l->send, l->send_handle);
+  if (l->registered > 1) l->m->dereg(l->m, l->recv, l->recv_handle);
   l->m->close_send(l->m, l->send);
   l->m->close_recv(l->m, l->recv);
-  if (l->out) munmap(l->out, 2 * NP_FRAMES * NP_FRAME);
+  if (l->out) munmap(l->out, 2 * NP_FRAMES * SLOT);
   free(l);
 }
 
@@ -109,7 +122,7 @@ np_lane *np_lane_net(np_net *m, void *send, void *recv, char *why) {
     gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
     return NULL;
   }
-  enum { BYTES = NP_FRAMES * NP_FRAME };
+  enum { BYTES = NP_FRAMES * SLOT };
   *l = (net_lane){.base.ops = &lane_ops, .m = m, .send = send, .recv = recv};
   l->depth = m->requests < NP_FRAMES ? (uint32_t)m->requests : NP_FRAMES;
   char *p = mmap(NULL, 2 * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -117,8 +130,8 @@ np_lane *np_lane_net(np_net *m, void *send, void *recv, char *why) {
   if (p != MAP_FAILED) {
     l->out = p;
     l->in = p + BYTES;
-    rc = m->reg(m, send, l->out, BYTES, NP_PTR_HOST, &l->send_handle);
-    if (!rc) rc = m->reg(m, recv, l->in, BYTES, NP_PTR_HOST, &l->recv_handle);
+    if (!(rc = m->reg(m, send, l->out, BYTES, NP_PTR_HOST, &l->send_handle))) l->registered = 1;
+    if (!rc && !(rc = m->reg(m, recv, l->in, BYTES, NP_PTR_HOST, &l->recv_handle))) l->registered = 2;
   }
   if (p == MAP_FAILED || rc) {
     gccl_net_why(why, GCCL_NET_ESYSTEM, "%s of %d bytes: %s", rc ? "regMr" : "mmap", 2 * BYTES, rc ? np_result(rc) : "out of memory");

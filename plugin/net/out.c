@@ -6,7 +6,7 @@ static np_record *record(np_conn *c, uint64_t least, uint64_t bytes, uint64_t *g
   for (;;) {
     if (!c->out) {
       if (!(c->out = c->lane->ops->room(c->lane))) return NULL;
-      c->out_bytes = sizeof(np_frame);
+      c->out_bytes = 0;
     }
     uint64_t left = NP_FRAME - c->out_bytes;
     if (left >= sizeof(np_record) + least) {
@@ -17,17 +17,13 @@ static np_record *record(np_conn *c, uint64_t least, uint64_t bytes, uint64_t *g
       *r = (np_record){.bytes = *got};
       return r;
     }
-    np_frame *f = (np_frame *)c->out;
-    *f = (np_frame){NP_FRAME_MAGIC, c->out_bytes};
     c->lane->ops->send(c->lane, c->out_bytes);
     c->out = NULL;
   }
 }
 
 static void flush(np_conn *c) {
-  if (!c->out || c->out_bytes == sizeof(np_frame)) return;
-  np_frame *f = (np_frame *)c->out;
-  *f = (np_frame){NP_FRAME_MAGIC, c->out_bytes};
+  if (!c->out || !c->out_bytes) return;
   c->lane->ops->send(c->lane, c->out_bytes);
   c->out = NULL;
 }

@@ -27,7 +27,7 @@ func build(t testing.TB, name string, sources []string, defines ...string) strin
 		if _, err := os.Stat(so); err == nil { // by the process that started this one
 			return
 		}
-		args := []string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden", "-o", so}
+		args := []string{"-std=gnu11", "-O0", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden", "-o", so}
 		for _, d := range defines {
 			args = append(args, "-D"+d)
 		}

@@ -86,7 +86,7 @@ func TestFailures(t *testing.T) {
 		{atListen, 2, "listen: ncclSystemError"}, // that of bulk
 		{atConnect, 0, "connect: ncclSystemError"},
 		{atAccept, 0, "accept: ncclSystemError"},
-		{atReg, 0, "regMr of 524288 bytes: ncclSystemError"},
+		{atReg, 0, "regMr of 526336 bytes: ncclSystemError"},
 		{atIsend, 0, "isend: ncclSystemError"},
 		{atIrecv, 0, "irecv: ncclSystemError"},
 		{atTest, 0, "ncclSystemError"},

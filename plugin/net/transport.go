@@ -16,9 +16,8 @@ static np_bulk *tp_bulk(np_pair *p, int recvs, int dmabuf, uint64_t most) {
   b->recvs = recvs;
   b->dmabuf = dmabuf;
   b->most = most;
-  if (p->token_send) p->m->dereg(p->m, p->send, p->token_send);
-  if (p->token_recv) p->m->dereg(p->m, p->recv, p->token_recv);
-  p->token_send = p->token_recv = p->send = p->recv = NULL;
+  np_pair_deregister(p);
+  p->send = p->recv = NULL;
   return b;
 }
 */
