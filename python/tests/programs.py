@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 START = "import os, sys, time, signal, threading\nimport gccl\n"
@@ -47,8 +48,17 @@ class Running:
         """Its next line."""
         return self.p.stdout.readline().strip()
 
+    def settle(self):
+        """Waits until the main thread sleeps: it is in the call that waits by then, and not on its way to it."""
+        asleep, end = 0, time.monotonic() + 20
+        while asleep < 8 and time.monotonic() < end and self.p.poll() is None:
+            with open(f"/proc/{self.p.pid}/stat") as f:  # proc(5): the state follows the name in parentheses
+                asleep = asleep + 1 if f.read().rpartition(")")[2].split()[0] == "S" else 0
+            time.sleep(0.01)
+
     def interrupt(self):
-        """What Ctrl-C sends."""
+        """What Ctrl-C sends, to a program that waits."""
+        self.settle()
         self.p.send_signal(signal.SIGINT)
 
     def end(self, timeout=60):

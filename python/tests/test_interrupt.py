@@ -102,6 +102,7 @@ def test_any_exception_of_a_handler():
     code = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n" + TWO + "one.recv(x, 1)"
     with Running(code) as p:
         assert p.line() == "waiting"
+        p.settle()
         p.p.terminate()
         assert p.end()[0] == 7
 
