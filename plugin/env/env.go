@@ -47,7 +47,8 @@ func Open(s *param.Settings, version [3]int, log *xlog.Logger) (*Plugin, error) 
 		rc = C.init_v2(p.table.Addr, a, b, c, plugin.LogFunction())
 	}
 	if rc != 0 {
-		return nil, xerr.New(xerr.Code(rc), "env plugin", "%s: its init has returned %d", p, int(rc)).WithHint("correct NCCL_ENV_PLUGIN, or set it to none")
+		return nil, xerr.New(xerr.Code(rc), "env plugin", "%s: its init has returned %d", p, int(rc)).
+			WithHint("correct NCCL_ENV_PLUGIN, or set it to none")
 	}
 	return p, nil
 }

@@ -35,7 +35,7 @@ func TestHostAPIOverPlugin(t *testing.T) {
 	for _, suite := range []string{"numbers", "groups", "children", "windows", "onesided"} {
 		t.Run(suite, func(t *testing.T) {
 			r := program.Check(t, rankrun.Spec{
-				Env: []string{"NCCL_NET_PLUGIN=example", "NCCL_NET=EXAMPLE", "LD_LIBRARY_PATH=" + filepath.Dir(so), "NCCL_DEBUG=INFO"},
+				Env:      []string{"NCCL_NET_PLUGIN=example", "NCCL_NET=EXAMPLE", "LD_LIBRARY_PATH=" + filepath.Dir(so), "NCCL_DEBUG=INFO"},
 				Args:     []string{"--suite", suite, "--launch", "procs", "--ranks", "5", "--hosts", "3", "--limit", "50"},
 				Deadline: 60 * time.Second,
 			})

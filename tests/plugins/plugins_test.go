@@ -1,5 +1,5 @@
-// Package plugins runs programs with tuner, profiler and env plugins of every version, the examples among them, and checks what the plugins were
-// told and what became of their answers.
+// Package plugins runs programs with tuner, profiler and env plugins of every version, the examples among them, and checks what the
+// plugins were told and what became of their answers.
 //
 // This package must not import any package of the library but that of the trace's format.
 package plugins
@@ -131,8 +131,8 @@ func check(t *testing.T, file string, version int) watched {
 			if i := strings.Index(line, " rank "); i >= 0 {
 				w.texts = append(w.texts, strings.Join(f[10:], " "))
 			}
-			parents := map[int][]int{coll: {collAPI}, p2p: {p2pAPI}, proxyOp: {coll, p2p}, channel: {coll, p2p}, proxyStep: {proxyOp}, collAPI: {groupAPI},
-				p2pAPI: {groupAPI}, launch: {groupAPI}}[e.kind]
+			parents := map[int][]int{coll: {collAPI}, p2p: {p2pAPI}, proxyOp: {coll, p2p}, channel: {coll, p2p}, proxyStep: {proxyOp},
+				collAPI: {groupAPI}, p2pAPI: {groupAPI}, launch: {groupAPI}}[e.kind]
 			if version < 5 && (e.kind == coll || e.kind == p2p) {
 				parents = []int{group}
 			}
@@ -247,7 +247,8 @@ func TestSeveralProfilers(t *testing.T) {
 	dir := t.TempDir()
 	a := build(t, "a.so", "tests/plugins/testdata/watcher.c", "-DV=4", `-DNAME="a"`)
 	b := build(t, "b.so", "tests/plugins/testdata/watcher.c", "-DV=6", `-DNAME="b"`)
-	program.Check(t, spec("work", "threads", 3, "NCCL_PROFILER_PLUGIN="+a+","+b, "WATCHER_FILE="+filepath.Join(dir, "w"), "GCCL_TRACE="+filepath.Join(dir, "t.json")))
+	program.Check(t, spec("work", "threads", 3, "NCCL_PROFILER_PLUGIN="+a+","+b, "WATCHER_FILE="+filepath.Join(dir, "w"),
+		"GCCL_TRACE="+filepath.Join(dir, "t.json")))
 	wa, wb := check(t, watchers(t, dir, "a")[0], 4), check(t, watchers(t, dir, "b")[0], 6)
 	if wa.count[coll] != 3*collectives || wb.count[coll] != 3*collectives || wa.count[p2p] != wb.count[p2p] {
 		t.Errorf("a %v, b %v", wa.count, wb.count)
@@ -303,7 +304,8 @@ func TestProfilerSeesAborts(t *testing.T) {
 
 func TestProfilerThatFails(t *testing.T) {
 	so := build(t, "watcher.so", "tests/plugins/testdata/watcher.c", "-DV=5")
-	r := program.Check(t, spec("left", "threads", 2, "NCCL_PROFILER_PLUGIN="+so, "WATCHER_FILE="+filepath.Join(t.TempDir(), "w"), "WATCHER_FAILS=1"))
+	r := program.Check(t, spec("left", "threads", 2, "NCCL_PROFILER_PLUGIN="+so, "WATCHER_FILE="+filepath.Join(t.TempDir(), "w"),
+		"WATCHER_FAILS=1"))
 	if !strings.Contains(r.Stderr, "is left out: its init has returned 3") {
 		t.Errorf("stderr: %s", r.Stderr)
 	}
@@ -380,7 +382,8 @@ func TestTunersThatDiffer(t *testing.T) {
 	so := build(t, "tuner.so", "tests/plugins/testdata/tuner.c", "-DV=4")
 	r := program.Run(t, spec("work", "procs", 2, "NCCL_TUNER_PLUGIN="+so, "TUNER_DOES=differ"))
 	all := r.Stdout + r.Stderr
-	if r.TimedOut || !r.Failed() || !strings.Contains(all, "decides differently on ranks: rank 0") || !strings.Contains(all, "ring") || !strings.Contains(all, "tree") {
+	if r.TimedOut || !r.Failed() || !strings.Contains(all, "decides differently on ranks: rank 0") || !strings.Contains(all, "ring") ||
+		!strings.Contains(all, "tree") {
 		t.Errorf("%v", r)
 	}
 }
@@ -388,7 +391,8 @@ func TestTunersThatDiffer(t *testing.T) {
 func TestTunerExample(t *testing.T) {
 	so := build(t, "libnccl-tuner-csv.so", "examples/06_plugins/tuner/tuner.c")
 	root, _ := rankrun.Root()
-	names, _ := tuned(t, 3, "threads", "NCCL_TUNER_PLUGIN="+so, "EXAMPLE_TUNER_FILE="+filepath.Join(root, "examples/06_plugins/tuner/rules.csv"))
+	rules := filepath.Join(root, "examples/06_plugins/tuner/rules.csv")
+	names, _ := tuned(t, 3, "threads", "NCCL_TUNER_PLUGIN="+so, "EXAMPLE_TUNER_FILE="+rules)
 	if n := strings.Count(names, "all-reduce tree\n"); n != 3*60 { // up to 64 KiB
 		t.Errorf("%d all-reduces by tree: %s", n, names)
 	}
