@@ -448,3 +448,18 @@ func TestEnvExample(t *testing.T) {
 		t.Errorf("a plugin that cannot start: %v", r)
 	}
 }
+
+// Its log function speaks before there are settings, and so a log: nothing comes of that, and nothing breaks.
+func TestEnvVersion2(t *testing.T) {
+	so := build(t, "env2.so", "tests/plugins/testdata/env2.c")
+	dir := t.TempDir()
+	program.Check(t, spec("work", "threads", 2, "NCCL_ENV_PLUGIN="+so, "ENV2_TRACE="+filepath.Join(dir, "t.json"), "NCCL_ALGO=tree"))
+	if names := plans(t, dir); strings.Count(names, "all-reduce ring\n") != 2*60 {
+		t.Errorf("plans: %s", names)
+	}
+	none := t.TempDir()
+	program.Check(t, spec("work", "threads", 2, "NCCL_ENV_PLUGIN="+so, "GCCL_TRACE="+filepath.Join(none, "t.json")))
+	if files, _ := filepath.Glob(filepath.Join(none, "*")); len(files) != 0 { // what the plugin does not have is not set
+		t.Errorf("traces: %v", files)
+	}
+}
