@@ -15,16 +15,32 @@ enum {
 
 static char *ring_of(const gin_context *x, int32_t peer) { return x->rings + (uint64_t)(uint32_t)peer * x->depth * gfd_bytes(x->format); }
 
-int gin_context_slot(const gin *g) {
-  int i = 0;
-  while (i < GIN_CONTEXTS && g->context[i].used) i++;
-  return i < GIN_CONTEXTS ? i : -1;
+/* A context stands in the slot of its number, or behind it where others are. */
+gin_context *gin_context_new(gin *g, int *slot) {
+  if (g->opened >> 24) return NULL; /* numbers are used up */
+  for (uint32_t k = 0; k < GIN_CONTEXTS; k++) {
+    gin_context *x = &g->context[(g->opened + k) % GIN_CONTEXTS];
+    if (x->used) continue;
+    x->used = 1;
+    x->number = g->opened++;
+    *slot = (int)(x - g->context);
+    return x;
+  }
+  return NULL;
+}
+
+gin_context *gin_context_of(gin *g, uint32_t number) {
+  for (uint32_t k = 0; k < GIN_CONTEXTS; k++) {
+    gin_context *x = &g->context[(number + k) % GIN_CONTEXTS];
+    if (x->used && x->number == number) return x;
+  }
+  return NULL;
 }
 
 int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth) {
-  int i = gin_context_slot(g);
-  if (i < 0 || depth == 0 || depth & (depth - 1)) return -1;
-  gin_context *x = &g->context[i];
+  int i;
+  gin_context *x = depth == 0 || depth & (depth - 1) ? NULL : gin_context_new(g, &i);
+  if (!x) return -1;
   size_t n = (size_t)g->nranks;
   x->format = (uint8_t)format;
   x->nsignals = nsignals;
@@ -42,7 +58,6 @@ int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, 
     return -1;
   }
   memset(x->rings, 0, n * depth * gfd_bytes(format));
-  x->used = 1;
   return i;
 }
 
@@ -103,7 +118,7 @@ static int take(char *slot, int format, uint64_t *words) {
   return 1;
 }
 
-static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d);
+static const char *issue(gin *g, gin_context *x, gin_peer *p, const gfd *d);
 
 /* Raises the counters of descriptors up to index `to` and frees their slots. */
 static void complete(gin_context *x, int32_t peer, uint32_t to) {
@@ -116,12 +131,11 @@ static void complete(gin_context *x, int32_t peer, uint32_t to) {
 }
 
 void gin_context_done(gin *g, gin_peer *p, uint64_t cookie) {
-  unsigned context = (unsigned)(cookie >> 32) & 0xffffff;
-  if (context < GIN_CONTEXTS && g->context[context].used) complete(&g->context[context], p->rank, (uint32_t)cookie);
+  gin_context *x = gin_context_of(g, gin_cookie_context(cookie));
+  if (x) complete(x, p->rank, (uint32_t)cookie);
 }
 
-static int serve_ring(gin *g, unsigned context, gin_peer *p) {
-  gin_context *x = &g->context[context];
+static int serve_ring(gin *g, gin_context *x, gin_peer *p) {
   char *ring = ring_of(x, p->rank);
   uint32_t from = x->seen[p->rank], bytes = gfd_bytes(x->format);
   uint64_t words[GFD_WORDS_MAX];
@@ -137,10 +151,10 @@ static int serve_ring(gin *g, unsigned context, gin_peer *p) {
     const char *wrong = gfd_decode(x->format, words, &d);
     if (!wrong && d.op & GCCL_GFD_COUNTER && d.counter >= x->ncounters) wrong = "it has a counter that its context does not have";
     x->counter[(uint64_t)(uint32_t)p->rank * x->depth + at] = !wrong && d.op & GCCL_GFD_COUNTER ? d.counter + 1 : 0;
-    if (!wrong && !p->faulted) wrong = issue(g, context, p, &d);
+    if (!wrong && !p->faulted) wrong = issue(g, x, p, &d);
     if (wrong)
       gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: descriptor %u to rank %d in context %u cannot be obeyed: %s", g->rank,
-                    x->seen[p->rank], p->rank, context, wrong);
+                    x->seen[p->rank], p->rank, x->number, wrong);
     x->seen[p->rank]++;
   }
   uint32_t now = x->seen[p->rank];
@@ -151,7 +165,7 @@ static int serve_ring(gin *g, unsigned context, gin_peer *p) {
     gccl_net_wr *last = p->nwork ? &p->work[p->first + p->nwork - 1] : NULL;
     if (!last || last->flags & GCCL_NET_SIGNALED) last = gin_work(g, p, GCCL_NET_FLUSH); /* room: a descriptor takes two of three */
     last->flags |= GCCL_NET_SIGNALED;
-    last->cookie = gin_cookie(GIN_COOKIE_CONTEXT, context, now);
+    last->cookie = gin_cookie(GIN_COOKIE_CONTEXT, x->number, now);
   }
   return 1;
 }
@@ -159,15 +173,16 @@ static int serve_ring(gin *g, unsigned context, gin_peer *p) {
 int gin_context_serve(gin *g) {
   int moved = 0;
   for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
-    if (!g->context[i].used) continue;
-    int nic = g->context[i].qp != NULL;
+    gin_context *x = &g->context[i];
+    if (!x->used) continue;
+    int nic = x->qp != NULL;
     int32_t first = nic ? gin_nic_first(g) : 0; /* the software NIC may be told to take its queues in any order */
     for (int32_t k = 0; k < g->nranks; k++) {
       int32_t q = k + first < g->nranks ? k + first : k + first - g->nranks;
       if (nic)
-        moved |= gin_nic_serve(g, i, q);
+        moved |= gin_nic_serve(g, x, q);
       else if (g->peer[q].conn || q == g->rank)
-        moved |= serve_ring(g, i, &g->peer[q]);
+        moved |= serve_ring(g, x, &g->peer[q]);
     }
   }
   return moved;
@@ -176,11 +191,11 @@ int gin_context_serve(gin *g) {
 /* ---- Executing ---- */
 
 void gin_context_signal(gin *g, gin_peer *p, const gccl_msg_signal *m) {
-  if (m->context >= GIN_CONTEXTS || !g->context[m->context].used || m->off >= g->context[m->context].nsignals) {
+  gin_context *x = gin_context_of(g, m->context);
+  if (x && m->off < x->nsignals)
+    gin_signal(&x->signals[m->off], m->head.op, m->value);
+  else if (x || !gin_context_was(g, m->context)) /* one for a context that this rank has closed comes late, and matters to nobody */
     gin_peer_failed(g, p, "a signal that this rank's context does not have");
-    return;
-  }
-  gin_signal(&g->context[m->context].signals[m->off], m->head.op, m->value);
 }
 
 /* A peer's part of a window, or this rank's own, for the range of an operation. */
@@ -195,7 +210,7 @@ static const gccl_net_rmr *peer_range(gin *g, gin_peer *p, uint64_t window, uint
 }
 
 /* To this rank itself: at once. */
-static const char *issue_local(gin *g, unsigned context, const gfd *d) {
+static const char *issue_local(gin *g, gin_context *x, const gfd *d) {
   char *dst = NULL;
   if (d->op & (GCCL_GFD_PUT | GCCL_GFD_GET) && d->bytes) {
     dst = own_range(g, d->dst_window, d->dst_off, d->bytes);
@@ -213,14 +228,14 @@ static const char *issue_local(gin *g, unsigned context, const gfd *d) {
   if (d->op & GCCL_GFD_VA_SIGNAL)
     word = d->signal_off % 8 ? NULL : (uint64_t *)own_range(g, d->signal_window, d->signal_off, 8);
   else
-    word = d->signal < g->context[context].nsignals ? &g->context[context].signals[d->signal] : NULL;
+    word = d->signal < x->nsignals ? &x->signals[d->signal] : NULL;
   if (!word) return "its signal does not exist";
   gin_signal(word, GCCL_SIGNAL_ADD, d->signal_value);
   return NULL;
 }
 
-static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
-  if (p->rank == g->rank) return issue_local(g, context, d);
+static const char *issue(gin *g, gin_context *x, gin_peer *p, const gfd *d) {
+  if (p->rank == g->rank) return issue_local(g, x, d);
   if (d->op & GCCL_GFD_FLUSH) {
     gin_work(g, p, GCCL_NET_FLUSH);
     return NULL;
@@ -255,14 +270,14 @@ static const char *issue(gin *g, unsigned context, gin_peer *p, const gfd *d) {
     }
   }
   if (!(d->op & (GCCL_GFD_SIGNAL_INC | GCCL_GFD_SIGNAL_ADD))) return NULL;
-  gccl_msg_signal m = {.head = {.kind = GCCL_MSG_SIGNAL, .op = GCCL_SIGNAL_ADD}, .value = d->signal_value, .context = context};
+  gccl_msg_signal m = {.head = {.kind = GCCL_MSG_SIGNAL, .op = GCCL_SIGNAL_ADD}, .value = d->signal_value, .context = x->number};
   if (d->op & GCCL_GFD_VA_SIGNAL) {
     if (d->signal_off % 8 || !peer_range(g, p, d->signal_window, d->signal_off, 8)) return "its signal is in no window of the peer";
     m.head.place = GCCL_AT_WINDOW;
     m.window = (uint32_t)d->signal_window;
     m.off = d->signal_off;
   } else {
-    if (d->signal >= g->context[context].nsignals) return "it has a signal that its context does not have";
+    if (d->signal >= x->nsignals) return "it has a signal that its context does not have";
     m.head.place = GCCL_AT_SIGNAL;
     m.off = d->signal;
   }

@@ -50,7 +50,7 @@ static void describe_queues(gin *g, const gin_device *d, block *b) {
                                     .nranks = g->nranks,
                                     .nsignals = x->nsignals,
                                     .ncounters = x->ncounters,
-                                    .sink_lkey = nic_key(NIC_KEY_SINK, (uint32_t)d->first[i]),
+                                    .sink_lkey = nic_key(NIC_KEY_SINK, x->number),
                                     .qp = qp,
                                     .signal_rkeys = rkeys,
                                     .signals = x->signals,
@@ -60,7 +60,7 @@ static void describe_queues(gin *g, const gin_device *d, block *b) {
       uint32_t *counter = take(b, x->depth, sizeof *counter);
       if (!b->base) continue;
       const nic_qp *q = &x->qp[r];
-      rkeys[r] = nic_key(NIC_KEY_SIGNALS, (uint32_t)d->first[i]); /* the same at all ranks: they open contexts in the same order */
+      rkeys[r] = nic_key(NIC_KEY_SIGNALS, x->number); /* the same at all ranks: they open contexts in the same order */
       qp[r] = (gccl_gdaki_qp){
           .sq = q->sq, .dbrec = q->dbrec, .doorbell = q->doorbell, .cq = q->cq, .depth = q->depth, .qpn = q->qpn, .counter = counter};
       qp[r].claimed = qp[r].ready = qp[r].rung = qp[r].done = q->posted;
@@ -68,9 +68,27 @@ static void describe_queues(gin *g, const gin_device *d, block *b) {
   }
 }
 
-void gin_device_close(gin *g, gin_device *d) {
-  for (int i = 0; i < d->n; i++) gin_context_close(g, d->first[i]);
-  free(d->contexts);
+int gin_device_idle(gin *g, const gin_device *d) {
+  for (int i = 0; i < d->n; i++) {
+    const gin_context *x = &g->context[d->first[i]];
+    const gccl_gdaki_context *queues = x->qp ? (const gccl_gdaki_context *)d->contexts + i : NULL;
+    for (int32_t r = 0; r < g->nranks; r++) {
+      if (queues ? x->qp[r].told != (uint32_t)__atomic_load_n(&queues->qp[r].rung, __ATOMIC_ACQUIRE) && !x->qp[r].failed
+                 : x->cis[r] != __atomic_load_n(&x->pis[r], __ATOMIC_ACQUIRE))
+        return 0;
+    }
+  }
+  return 1;
+}
+
+void gin_device_close(gin *g, gin_device *d, int keep) {
+  for (int i = 0; i < d->n; i++) {
+    if (keep)
+      memset(&g->context[d->first[i]], 0, sizeof *g->context);
+    else
+      gin_context_close(g, d->first[i]);
+  }
+  if (!keep) free(d->contexts);
   free(d);
 }
 
@@ -94,6 +112,6 @@ gin_device *gin_device_open(gin *g, const gin_want *w) {
     d->contexts = b.base;
     return d;
   }
-  gin_device_close(g, d);
+  gin_device_close(g, d, 0);
   return NULL;
 }

@@ -6,6 +6,7 @@ package gin
 import "C"
 
 import (
+	"time"
 	"unsafe"
 
 	"github.com/gccl/gccl/internal/xerr"
@@ -41,8 +42,23 @@ func (g *Gin) OpenDevice(w Want) (*Device, error) {
 // Contexts is what kernels get: an array of gccl_proxy_context or gccl_gdaki_context.
 func (d *Device) Contexts() unsafe.Pointer { return d.p.contexts }
 
-// Close ends the contexts. Preconditions: no kernel uses them, here or at a peer.
-func (d *Device) Close() { d.g.with(func() { C.gin_device_close(d.g.p, d.p) }) }
+// closeTime bounds the wait for what kernels have asked for and not waited for.
+const closeTime = 5 * time.Second
+
+// Close does what kernels have asked for, and ends the contexts. Preconditions: no kernel uses them, here or at a peer. aborted: kernels may
+// still run and peers may be gone; nothing is waited for, and the memory that kernels know stays for ever.
+func (d *Device) Close(aborted bool) {
+	idle := func() (ok bool) {
+		d.g.with(func() { ok = C.gin_device_idle(d.g.p, d.p) != 0 })
+		return ok
+	}
+	for end := time.Now().Add(closeTime); !aborted && !idle() && time.Now().Before(end); {
+		if !d.g.Help() {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	d.g.with(func() { C.gin_device_close(d.g.p, d.p, cbool(aborted)) })
+}
 
 // Keys is the gccl_gdaki_mem of a window, for kernels with queues of their own; nil if there is no such window.
 func (g *Gin) Keys(number uint32) unsafe.Pointer {

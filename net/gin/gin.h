@@ -69,6 +69,7 @@ typedef struct gin_answer {
  * producer: rings, indices, signals and counters are plain memory of their owner, who may have pinned it. */
 typedef struct {
   uint8_t used, format; /* enum gfd_format, of rings */
+  uint32_t number;      /* in messages, keys and cookies: contexts are numbered in the order of opening, which is the same at all ranks */
   uint32_t nsignals, ncounters, depth;
   uint64_t *signals, *counters;
   char *rings;       /* rank r at r × depth × bytes of a descriptor */
@@ -95,7 +96,8 @@ typedef struct gin {
   /* A mistake that is nobody's connection's: a descriptor that makes no sense. First one; text before code. */
   gccl_net_fault fault;
   nic_orders orders;
-  uint32_t owing; /* answers of all peers that wait for room */
+  uint32_t opened; /* contexts so far */
+  uint32_t owing;  /* answers of all peers that wait for room */
 
   /* The thread. */
   pthread_t thread;
@@ -157,9 +159,11 @@ void gin_leave(gin *); /* this rank's progress, and that it leaves, to all peers
 void gin_agent(gin *, gin_peer *, const unsigned char *message, uint32_t bytes);
 
 /* context.c: descriptors. */
-int gin_context_slot(const gin *); /* a free one; -1: none */
+gin_context *gin_context_new(gin *, int *slot);      /* marked as used, with its number; NULL: there is no room */
+gin_context *gin_context_of(gin *, uint32_t number); /* NULL: not open */
+static inline int gin_context_was(const gin *g, uint32_t number) { return number < g->opened; } /* open, or it has been */
 int gin_context_open(gin *, int format, uint32_t nsignals, uint32_t ncounters, uint32_t depth);
-void gin_context_close(gin *, int context);
+void gin_context_close(gin *, int context);                 /* its slot; also after a failed opening */
 void gin_context_start(gin *, int context, uint32_t index); /* of all rings, before their first use */
 int gin_context_serve(gin *);
 void gin_context_done(gin *, gin_peer *, uint64_t cookie);
@@ -182,14 +186,16 @@ typedef struct {
 } gin_device;
 /* NULL without room. All ranks open the same in the same order. */
 gin_device *gin_device_open(gin *, const gin_want *);
-void gin_device_close(gin *, gin_device *); /* Preconditions: no kernel uses it, nor any at a peer */
+int gin_device_idle(gin *, const gin_device *); /* whether all that kernels have asked for is done */
+/* Preconditions: no kernel uses it, here or at a peer. keep leaves the memory that kernels know where it is, for ever: a kernel may still run. */
+void gin_device_close(gin *, gin_device *, int keep);
 
 /* nic.c: queues of the software NIC. */
 int gin_nic_open(gin *, uint32_t nsignals, uint32_t ncounters, uint32_t depth); /* a context; -1 without room. depth: a power of two */
 void gin_nic_start(nic_qp *, uint32_t index);                                   /* before its first use */
 void gin_nic_free(gin_context *, int32_t nranks);
 int32_t gin_nic_first(gin *); /* rank whose queue is served first in this turn */
-int gin_nic_serve(gin *, unsigned context, int32_t peer);
+int gin_nic_serve(gin *, gin_context *, int32_t peer);
 int gin_nic_answer(gin *); /* what is owed to peers' atomics */
 void gin_nic_done(gin *, gin_peer *, uint64_t cookie);
 void gin_nic_fetch(gin *, gin_peer *, const gccl_msg_fetch *);
@@ -203,8 +209,9 @@ void gin_stop(gin *);
 
 /* Cookies: what a completion is about, in the top byte. The index of the executor's commands is their number in the trace. */
 enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3, GIN_COOKIE_TRACED = 4 };
-static inline uint64_t gin_cookie(unsigned kind, unsigned context, uint32_t index) {
-  return (uint64_t)kind << 56 | (uint64_t)context << 32 | index;
+static inline uint64_t gin_cookie(unsigned kind, uint32_t context, uint32_t index) {
+  return (uint64_t)kind << 56 | (uint64_t)(context & 0xffffff) << 32 | index;
 }
+static inline uint32_t gin_cookie_context(uint64_t cookie) { return (uint32_t)(cookie >> 32) & 0xffffff; }
 
 #endif

@@ -11,9 +11,9 @@ static int before(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; } /* wr
 
 int gin_nic_open(gin *g, uint32_t nsignals, uint32_t ncounters, uint32_t depth) {
   if (depth > NIC_DEPTH_MAX) return -1;
-  int i = gin_context_slot(g);
-  if (i < 0 || depth == 0 || depth & (depth - 1)) return -1;
-  gin_context *x = &g->context[i];
+  int i;
+  gin_context *x = depth == 0 || depth & (depth - 1) ? NULL : gin_context_new(g, &i);
+  if (!x) return -1;
   x->nsignals = nsignals;
   x->ncounters = ncounters;
   x->depth = depth;
@@ -41,7 +41,6 @@ int gin_nic_open(gin *g, uint32_t nsignals, uint32_t ncounters, uint32_t depth) 
     gin_context_close(g, i);
     return -1;
   }
-  x->used = 1;
   return i;
 }
 
@@ -93,14 +92,14 @@ static int tell(nic_qp *q) {
   return q->told != from;
 }
 
-__attribute__((format(printf, 6, 7))) static void complain(gin *g, unsigned context, gin_peer *p, uint32_t index, uint8_t syndrome,
+__attribute__((format(printf, 6, 7))) static void complain(gin *g, const gin_context *x, gin_peer *p, uint32_t index, uint8_t syndrome,
                                                            const char *format, ...) {
   char text[GCCL_NET_TEXT];
   va_list args;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: entry %u to rank %d in context %u: %s: %s", g->rank, index, p->rank, context,
+  gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: entry %u to rank %d in context %u: %s: %s", g->rank, index, p->rank, x->number,
                 wqe_syndrome(syndrome), text);
 }
 
@@ -114,9 +113,9 @@ static void give_up(nic_qp *q) {
 }
 
 void gin_nic_done(gin *g, gin_peer *p, uint64_t cookie) {
-  unsigned context = (unsigned)(cookie >> 32) & 0xffffff;
-  if (context >= GIN_CONTEXTS || !g->context[context].qp) return;
-  nic_qp *q = &g->context[context].qp[p->rank];
+  gin_context *x = gin_context_of(g, gin_cookie_context(cookie));
+  if (!x || !x->qp) return;
+  nic_qp *q = &x->qp[p->rank];
   q->carried = (uint32_t)cookie;
   tell(q);
 }
@@ -125,8 +124,7 @@ void gin_nic_done(gin *g, gin_peer *p, uint64_t cookie) {
 
 /* The range that a key of this rank stands for, or NULL. */
 static char *range_of(gin *g, gin_context *x, uint32_t key, uint64_t addr, uint64_t bytes) {
-  if (key == nic_key(NIC_KEY_SINK, (uint32_t)(x - g->context)))
-    return gccl_net_within(sizeof x->sink, addr, bytes) ? (char *)&x->sink + addr : NULL;
+  if (key == nic_key(NIC_KEY_SINK, x->number)) return gccl_net_within(sizeof x->sink, addr, bytes) ? (char *)&x->sink + addr : NULL;
   gin_window *w = (key & 0xff) == NIC_KEY_WINDOW ? gin_window_of(g, key >> 8) : NULL;
   return w && gccl_net_within(w->local.bytes, addr, bytes) ? w->local.base + addr : NULL;
 }
@@ -144,17 +142,16 @@ static uint64_t fetch_add(uint64_t *word, uint64_t value) { return __atomic_fetc
 
 /* ---- Starting entries ---- */
 
-#define FAILED(SYNDROME, ...)                                \
-  do {                                                       \
-    complain(g, context, p, index, (SYNDROME), __VA_ARGS__); \
-    return (SYNDROME);                                       \
+#define FAILED(SYNDROME, ...)                          \
+  do {                                                 \
+    complain(g, x, p, index, (SYNDROME), __VA_ARGS__); \
+    return (SYNDROME);                                 \
   } while (0)
 
 static unsigned long long ull(uint64_t v) { return v; }
 
 /* Starts an entry: 0 or a syndrome. Preconditions: room for one work request. */
-static uint8_t issue(gin *g, unsigned context, gin_peer *p, nic_qp *q, uint32_t index, const wqe *e) {
-  gin_context *x = &g->context[context];
+static uint8_t issue(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t index, const wqe *e) {
   nic_slot *s = &q->slot[index & (q->depth - 1)];
   int self = p->rank == g->rank, atomic = e->opcode == GCCL_WQE_FETCH_ADD;
   s->opcode = e->opcode;
@@ -167,7 +164,7 @@ static uint8_t issue(gin *g, unsigned context, gin_peer *p, nic_qp *q, uint32_t 
     FAILED(GCCL_SYNDROME_LOCAL_PROT, "no memory of this rank has key 0x%x and %u bytes at 0x%llx", e->lkey, e->bytes, ull(e->laddr));
   if ((e->lkey & 0xff) == NIC_KEY_SINK && !atomic && at) FAILED(GCCL_SYNDROME_LOCAL_PROT, "the sink is for the old values of atomics");
   uint32_t number = e->rkey >> 8;
-  int signals = e->rkey == nic_key(NIC_KEY_SIGNALS, context);
+  int signals = e->rkey == nic_key(NIC_KEY_SIGNALS, x->number);
   if (signals ? !atomic || !gccl_net_within(8ull * x->nsignals, e->raddr, 8) : (e->rkey & 0xff) != NIC_KEY_WINDOW)
     FAILED(GCCL_SYNDROME_REMOTE_ACCESS, "key 0x%x does not allow this at 0x%llx", e->rkey, ull(e->raddr));
   gin_window *w = signals ? NULL : gin_window_of(g, number);
@@ -178,7 +175,7 @@ static uint8_t issue(gin *g, unsigned context, gin_peer *p, nic_qp *q, uint32_t 
   if (self) {
     if (atomic) {
       uint64_t old =
-          fetch_add(word_of(g, signals ? GCCL_AT_SIGNAL : GCCL_AT_WINDOW, number, context, signals ? e->raddr / 8 : e->raddr), e->add);
+          fetch_add(word_of(g, signals ? GCCL_AT_SIGNAL : GCCL_AT_WINDOW, number, x->number, signals ? e->raddr / 8 : e->raddr), e->add);
       memcpy(at, &old, sizeof old);
     } else if (e->opcode == GCCL_WQE_READ) {
       if (e->bytes) memmove(at, w->local.base + e->raddr, e->bytes);
@@ -192,7 +189,7 @@ static uint8_t issue(gin *g, unsigned context, gin_peer *p, nic_qp *q, uint32_t 
                         .off = signals ? e->raddr / 8 : e->raddr,
                         .value = e->add,
                         .window = number,
-                        .context = context,
+                        .context = x->number,
                         .id = index};
     gin_message(g, p, &m, sizeof m, 0);
     s->old = at;
@@ -219,13 +216,13 @@ static uint8_t issue(gin *g, unsigned context, gin_peer *p, nic_qp *q, uint32_t 
 }
 
 /* Whether what is before an entry is far enough for it. */
-static int ripe(gin *g, unsigned context, gin_peer *p, nic_qp *q, const wqe *e) {
+static int ripe(gin *g, gin_context *x, gin_peer *p, nic_qp *q, const wqe *e) {
   int reads = p->rank == g->rank || !before(q->carried, q->last_read);
   if (e->fence && (!reads || q->fetches)) return 0;
   if (e->opcode == GCCL_WQE_FETCH_ADD) return reads && q->fetches < NIC_FETCHES;
   if (e->opcode != GCCL_WQE_READ || p->rank == g->rank || !before(q->visible, q->last_write)) return 1;
   if (!q->probing) { /* the answer to a message behind the writes says that they have arrived */
-    gccl_msg_fetch m = {.head = {.kind = GCCL_MSG_FETCH, .place = GCCL_AT_NOTHING, .which = 1}, .context = context, .id = q->last_write};
+    gccl_msg_fetch m = {.head = {.kind = GCCL_MSG_FETCH, .place = GCCL_AT_NOTHING, .which = 1}, .context = x->number, .id = q->last_write};
     gin_message(g, p, &m, sizeof m, 0);
     q->probing = 1;
   }
@@ -241,23 +238,23 @@ static uint64_t random_of(nic_orders *o) { /* xorshift */
 int32_t gin_nic_first(gin *g) { return g->orders.shuffle ? (int32_t)(random_of(&g->orders) % (uint32_t)g->nranks) : 0; }
 
 /* The entry with an index, out of the queue; it fails where it makes no sense. */
-static int read_entry(gin *g, unsigned context, gin_peer *p, nic_qp *q, uint32_t index, wqe *e) {
+static int read_entry(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t index, wqe *e) {
   unsigned char block[GCCL_WQE_BYTES];
   char why[GCCL_NET_TEXT];
   memcpy(block, q->sq + (uint64_t)(index & (q->depth - 1)) * GCCL_WQE_BYTES, sizeof block);
   if (wqe_read(block, q->qpn, index, e, why)) return 1;
   q->slot[index & (q->depth - 1)] = (nic_slot){.opcode = e->opcode};
   finish(q, index, DONE, GCCL_SYNDROME_QP_OP);
-  complain(g, context, p, index, GCCL_SYNDROME_QP_OP, "%s", why);
+  complain(g, x, p, index, GCCL_SYNDROME_QP_OP, "%s", why);
   return 0;
 }
 
 /* On command: a run of writes, whose order nothing depends on, in another order. */
-static uint32_t shuffled(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
+static uint32_t shuffled(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
   wqe run[RUN];
   uint32_t n = 0, order[RUN];
   while (n < RUN && q->next + n != q->posted) {
-    if (!read_entry(g, context, p, q, q->next + n, &run[n]) || run[n].opcode != GCCL_WQE_WRITE || run[n].fence) break;
+    if (!read_entry(g, x, p, q, q->next + n, &run[n]) || run[n].opcode != GCCL_WQE_WRITE || run[n].fence) break;
     order[n] = n;
     n++;
   }
@@ -268,7 +265,7 @@ static uint32_t shuffled(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
     order[k] = t;
   }
   for (uint32_t i = 0; i < n; i++) {
-    uint8_t syndrome = issue(g, context, p, q, q->next + order[i], &run[order[i]]);
+    uint8_t syndrome = issue(g, x, p, q, q->next + order[i], &run[order[i]]);
     if (syndrome) finish(q, q->next + order[i], DONE, syndrome);
   }
   q->last_write = q->next + n;
@@ -276,7 +273,7 @@ static uint32_t shuffled(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
 }
 
 /* Starts the next entry, or a run of them: how many; 0 if it has to wait. */
-static uint32_t start(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
+static uint32_t start(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
   uint32_t index = q->next;
   wqe e;
   if (q->failed) {
@@ -286,11 +283,11 @@ static uint32_t start(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
   }
   if (p->rank != g->rank && !gin_room(g, p, 2)) return 0;
   if (g->orders.shuffle && !g->orders.drop) {
-    uint32_t n = shuffled(g, context, p, q);
+    uint32_t n = shuffled(g, x, p, q);
     if (n || q->failed) return n;
   }
-  if (!read_entry(g, context, p, q, index, &e)) return 1;
-  if (!ripe(g, context, p, q, &e)) return 0;
+  if (!read_entry(g, x, p, q, index, &e)) return 1;
+  if (!ripe(g, x, p, q, &e)) return 0;
   if (g->orders.drop) {
     g->orders.drop--;
     if (++q->lost <= NIC_RETRIES) return 0; /* again in the next turn */
@@ -300,16 +297,16 @@ static uint32_t start(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
   if (syndrome) {
     g->orders.fail = 0;
     q->slot[index & (q->depth - 1)] = (nic_slot){.opcode = e.opcode};
-    complain(g, context, p, index, syndrome, "on command");
+    complain(g, x, p, index, syndrome, "on command");
   } else {
-    syndrome = issue(g, context, p, q, index, &e);
+    syndrome = issue(g, x, p, q, index, &e);
   }
   if (syndrome) finish(q, index, DONE, syndrome);
   return 1;
 }
 
 /* Looks at the doorbell. What it says has to fit the record and the entry. */
-static void look(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
+static void look(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
   uint64_t bell = __atomic_load_n(q->doorbell, __ATOMIC_ACQUIRE); /* acquire: the record, and the entries */
   if (bell == q->rung) return;
   uint32_t record = gccl_be32(__atomic_load_n(&q->dbrec[GCCL_DBREC_SEND], __ATOMIC_ACQUIRE)), n = (uint16_t)(record - q->posted);
@@ -323,7 +320,7 @@ static void look(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
                                                                                         : NULL;
   if (wrong) {
     gccl_net_fail(&g->fault, GCCL_NET_EINVAL, "rank %d: doorbell 0x%llx to rank %d in context %u, record %u, %u entries posted before: %s",
-                  g->rank, ull(bell), p->rank, context, record, q->posted & 0xffff, wrong);
+                  g->rank, ull(bell), p->rank, x->number, record, q->posted & 0xffff, wrong);
     q->failed = 1;
     return;
   }
@@ -331,25 +328,25 @@ static void look(gin *g, unsigned context, gin_peer *p, nic_qp *q) {
   q->posted += n;
 }
 
-int gin_nic_serve(gin *g, unsigned context, int32_t peer) {
+int gin_nic_serve(gin *g, gin_context *x, int32_t peer) {
   gin_peer *p = &g->peer[peer];
-  nic_qp *q = &g->context[context].qp[peer];
+  nic_qp *q = &x->qp[peer];
   int self = peer == g->rank;
-  look(g, context, p, q);
+  look(g, x, p, q);
   if (q->next == q->posted && q->told == q->next) return 0;
   if (!self && (p->faulted || !p->conn)) give_up(q);
   uint32_t from = q->next, limit = g->orders.shuffle ? 1 + (uint32_t)(random_of(&g->orders) % BATCH) : BATCH;
   if (!q->not_before_ns || gin_now() >= q->not_before_ns) {
     q->not_before_ns = 0;
     uint32_t n;
-    while (q->next - from < limit && q->next != q->posted && (n = start(g, context, p, q))) q->next += n;
+    while (q->next - from < limit && q->next != q->posted && (n = start(g, x, p, q))) q->next += n;
   }
   if (q->next != from && !self && !p->faulted && p->conn) { /* one completion for all that was started */
     gccl_net_wr *last = p->nwork ? &p->work[p->first + p->nwork - 1] : NULL;
     if (!last || last->flags & GCCL_NET_SIGNALED) last = gin_room(g, p, 1) ? gin_work(g, p, GCCL_NET_FLUSH) : NULL;
     if (last) {
       last->flags |= GCCL_NET_SIGNALED;
-      last->cookie = gin_cookie(GIN_COOKIE_NIC, context, q->next);
+      last->cookie = gin_cookie(GIN_COOKIE_NIC, x->number, q->next);
     }
   }
   return tell(q) || q->next != from;
@@ -396,7 +393,9 @@ int gin_nic_answer(gin *g) {
 }
 
 void gin_nic_fetched(gin *g, gin_peer *p, const gccl_msg_fetched *m) {
-  nic_qp *q = m->context < GIN_CONTEXTS && g->context[m->context].qp ? &g->context[m->context].qp[p->rank] : NULL;
+  gin_context *x = gin_context_of(g, m->context);
+  nic_qp *q = x && x->qp ? &x->qp[p->rank] : NULL;
+  if (!x && gin_context_was(g, m->context)) return; /* closed meanwhile */
   if (q && m->head.which == 1 && q->probing) {
     q->probing = 0;
     if (before(q->visible, m->id)) q->visible = m->id;
@@ -411,6 +410,6 @@ void gin_nic_fetched(gin *g, gin_peer *p, const gccl_msg_fetched *m) {
   q->fetches--;
   if (before(q->visible, m->id)) q->visible = m->id;
   finish(q, m->id, DONE, m->head.op);
-  if (m->head.op) complain(g, m->context, p, m->id, m->head.op, "the peer has no such word");
+  if (m->head.op) complain(g, x, p, m->id, m->head.op, "the peer has no such word");
   tell(q);
 }

@@ -145,9 +145,13 @@ func DecodeCompletion(b [EntryBytes]byte) (Completion, string) {
 }
 
 // WindowKey and the others are the software NIC's keys; WindowKey is both a local and a remote one.
-func WindowKey(number uint32) uint32  { return uint32(C.nic_key(C.NIC_KEY_WINDOW, C.uint32_t(number))) }
-func (q *Queues) SignalsKey() uint32  { return uint32(C.nic_key(C.NIC_KEY_SIGNALS, C.uint32_t(q.id))) }
-func (q *Queues) SinkKey() uint32     { return uint32(C.nic_key(C.NIC_KEY_SINK, C.uint32_t(q.id))) }
+func WindowKey(number uint32) uint32 { return uint32(C.nic_key(C.NIC_KEY_WINDOW, C.uint32_t(number))) }
+func (q *Queues) SignalsKey() uint32 {
+	return uint32(C.nic_key(C.NIC_KEY_SIGNALS, q.g.p.context[q.id].number))
+}
+func (q *Queues) SinkKey() uint32 {
+	return uint32(C.nic_key(C.NIC_KEY_SINK, q.g.p.context[q.id].number))
+}
 func (q *Queues) QPN(peer int) uint32 { return uint32(q.qp(peer).qpn) }
 func (q *Queues) Signal(i int) uint64 {
 	return uint64(*(*C.uint64_t)(unsafe.Add(unsafe.Pointer(q.g.p.context[q.id].signals), 8*i)))
