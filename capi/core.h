@@ -40,6 +40,17 @@ enum gccl_job_kind {
   GCCL_JOB_DEVCOMM
 };
 
+/* GIN of a device communicator: what the front asks for, and what the core has made. */
+typedef struct {
+  int32_t contexts; /* 0: no GIN is wanted */
+  int32_t signals, counters, depth;
+  int32_t own_header; /* the kernels know the backends direct and gdaki */
+  int32_t type;       /* out: ncclGinType_t of the contexts; NONE: all peers are direct */
+  int32_t direct;     /* out: peers of the LSA team are */
+  int32_t pad;
+  void *handles; /* out: the contexts as kernels see them; NULL without a type */
+} gccl_devgin;
+
 /* One unit of slow work. The front owns the job and everything it points to until run returns, or, for a job that
  * goes on in the background, until the core calls done. */
 typedef struct gccl_job {
@@ -60,6 +71,7 @@ typedef struct gccl_job {
   void *buff;               /* WINDOW */
   uint64_t size;            /* WINDOW; DEVCOMM: bytes of its resources */
   uint64_t digest;          /* DEVCOMM: of what is asked for, the same on all ranks */
+  gccl_devgin *gin;         /* DEVCOMM: in devcomm */
   void *devcomm;            /* DEVCOMM: the front's gccl_devcomm (malloc), which goes with the job */
   void **out;               /* WINDOW, DEVCOMM: receives gccl_window* (or NULL); SPLIT, SHRINK, GROW: receives comm when complete */
   char text[GCCL_TEXT];     /* out: what went wrong; empty on success */

@@ -262,6 +262,18 @@ func doJob(j *C.gccl_job, w *work) error {
 		return err
 	case C.GCCL_JOB_DEVCOMM:
 		win, err := w.c.NewResources(uint64(j.size), uint64(j.digest))
+		if g := j.gin; err == nil && g.contexts > 0 {
+			var got comm.GinGot
+			got, err = w.c.OpenGin(win, comm.GinWant{Contexts: int(g.contexts), Signals: int(g.signals), Counters: int(g.counters),
+				Depth: int(g.depth), OwnHeader: g.own_header != 0})
+			if err != nil {
+				_ = w.c.DeregisterWindow(win)
+			}
+			g._type, g.handles = C.int32_t(got.Type), got.Contexts
+			if got.Direct {
+				g.direct = 1
+			}
+		}
 		if err == nil && j.out != nil {
 			*j.out = win.Pointer()
 		}

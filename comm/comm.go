@@ -40,6 +40,7 @@ type Comm struct {
 	profilers    *profiler.Set
 	cliques      *plan.Cliques // who loads and stores whom, the same on all ranks; nil: all do
 	net          *gin.Gin      // nil where memory joins all ranks
+	dev          *gin.Gin      // of kernels; nil until a device communicator needs it
 
 	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
 	arena *arena.Arena
@@ -73,6 +74,7 @@ type Comm struct {
 	devSeq        uint64 // device communicators
 	toldNoWindows bool
 	suspended     bool
+	aborting      bool          // Abort has been called
 	gone          bool          // teardown has begun
 	holds         int           // jobs under way that end with the structure still in use
 	released      chan struct{} // closed when holds becomes 0; nil while it is

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
@@ -32,12 +33,14 @@ const (
 
 // connect reaches the ranks outside this rank's clique through the network. crowded says that ranks share CPUs.
 func (c *Comm) connect(ctx context.Context, crowded bool) error {
+	if err := gin.CheckList(c.set.Str(param.GCCLGin)); err != nil {
+		return err
+	}
+	if choice, err := c.ginChoice(true); err == nil {
+		c.ctl.SetGinType(choice.Type())
+	}
 	if c.cliques == nil {
 		return nil
-	}
-	backend, why, err := gin.Backend(c.set.Str(param.GCCLGin), []string{"host"})
-	if err != nil {
-		return err
 	}
 	candidates, err := c.candidates()
 	if err != nil {
@@ -58,9 +61,6 @@ func (c *Comm) connect(ctx context.Context, crowded bool) error {
 		return err
 	}
 	c.net = g
-	if c.rank == 0 {
-		c.log.Info(xlog.Net, "network backend %s: %s", backend, why)
-	}
 	if err := g.Start(c.ginThread(crowded)); err != nil {
 		return err
 	}
@@ -141,6 +141,10 @@ func (c *Comm) netSecret() transport.Secret {
 
 // disconnect tells the remote ranks that this one leaves, and ends the network. Preconditions: nothing is in flight.
 func (c *Comm) disconnect() {
+	if c.dev != nil {
+		c.dev.Close()
+		c.dev = nil
+	}
 	if c.net == nil {
 		return
 	}
@@ -159,14 +163,22 @@ func (c *Comm) lostConnections() {
 	}
 }
 
-// shareWindow makes a window known to the network. All ranks succeed or none.
-func (c *Comm) shareWindow(rec *window, buff uintptr, size uint64) error {
-	if c.net == nil {
+// shareWindow makes a window known to the networks. All ranks succeed or none.
+func (c *Comm) shareWindow(w control.Window, rec *window) error {
+	err := c.shareWith(c.net, "net", w, rec)
+	if err == nil {
+		err = c.shareWith(c.dev, "device", w, rec)
+	}
+	return err
+}
+
+func (c *Comm) shareWith(g *gin.Gin, name string, w control.Window, rec *window) error {
+	if g == nil {
 		return nil
 	}
 	number := uint32(rec.seq)
-	blobs, err := c.net.AddWindow(number, buff, size)
-	parts, gerr := c.group.AllGatherTag(c.ctx, fmt.Sprintf("window net %d", rec.seq), gin.PackWindow(blobs, err))
+	blobs, err := g.AddWindow(number, rec.buff, rec.size)
+	parts, gerr := c.gatherAll(c.ctx, fmt.Sprintf("window %s %d", name, rec.seq), gin.PackWindow(blobs, err))
 	if err == nil {
 		err = gerr
 	}
@@ -174,12 +186,14 @@ func (c *Comm) shareWindow(rec *window, buff uintptr, size uint64) error {
 		var list [][]byte
 		if list, err = gin.UnpackWindow(parts[r]); err != nil {
 			err = xerr.Wrap(xerr.System, "window", err, "%s", c.who(r))
-		} else if c.remote(r) {
-			err = c.net.ImportWindow(number, r, list)
+		} else if r != c.rank && g.Transport(r) != "" {
+			err = g.ImportWindow(number, r, list)
 		}
 	}
 	if err != nil {
-		c.net.DropWindow(number)
+		g.DropWindow(number)
+	} else if g == c.dev {
+		w.SetKeys(g.Keys(number))
 	}
 	return err
 }

@@ -59,6 +59,7 @@ func (c *Comm) Destroy() error {
 // Abort ends all work and gives everything back, whatever state the communicator is in. Local and bounded.
 func (c *Comm) Abort() error {
 	c.cancel(xerr.New(xerr.InvalidUsage, "communicator abort", "this rank called ncclCommAbort"))
+	c.aborting = true
 	wasReady, healthy := c.ctl.State() == control.Ready, c.ctl.Error() == xerr.Success
 	c.ctl.SetAborted(true)
 	idle := c.awaitRelease(jobWait)

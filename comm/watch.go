@@ -91,6 +91,7 @@ func (c *Comm) ownFailure() error {
 func (c *Comm) look(before uint64) uint64 {
 	c.tell()
 	c.lostConnections()
+	c.deviceFaults()
 	seq, on := c.ctl.InFlight()
 	if !on || c.ctl.State() != control.Ready {
 		return 0

@@ -10,6 +10,7 @@ import (
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/net/gin"
 )
 
 // windowAlign is what a window's place in its allocation must be a multiple of (NCCL 2.30.7, dev_runtime.cc).
@@ -21,6 +22,10 @@ type window struct {
 	al   arena.Allocation // pinned, so that the memory is not used again under the window
 	team *team            // nil with one rank
 	seq  uint64
+	buff uintptr // with size: this rank's part, in host mode
+	size uint64
+
+	contexts *gin.Device // of a device communicator whose resource window this is; nil without
 }
 
 // RegisterWindow makes memory of this process known to all ranks (ncclCommWindowRegister). All ranks call it, in the same
@@ -61,10 +66,10 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	for r, p := range all {
 		w.SetPeer(r, p.offset, p.size)
 	}
-	rec := &window{al: al, seq: seq}
+	rec := &window{al: al, seq: seq, buff: buff, size: size}
 	err = c.placeWindow(w, rec, buff, all)
 	if err == nil {
-		err = c.shareWindow(rec, buff, size)
+		err = c.shareWindow(w, rec)
 	}
 	if err != nil {
 		w.Free()
@@ -234,8 +239,13 @@ func (c *Comm) DeregisterWindow(w control.Window) error {
 }
 
 func (c *Comm) releaseWindow(w control.Window, rec *window) {
-	if c.net != nil {
-		c.net.DropWindow(uint32(rec.seq))
+	if rec.contexts != nil {
+		rec.contexts.Close(c.aborting)
+	}
+	for _, g := range []*gin.Gin{c.net, c.dev} {
+		if g != nil {
+			g.DropWindow(uint32(rec.seq))
+		}
 	}
 	if rec.team != nil {
 		rec.team.remove(rec.seq)

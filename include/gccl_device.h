@@ -8,7 +8,10 @@
 #ifndef GCCL_DEVICE_H
 #define GCCL_DEVICE_H
 
+#include "gccl_device/barrier.h"
 #include "gccl_device/coop.h"
+#include "gccl_device/gin.h"
+#include "gccl_device/impl/barrier_funcs.h"
 #include "gccl_device/impl/core_funcs.h"
 #include "gccl_device/impl/ll_a2a_funcs.h"
 #include "gccl_device/impl/lsa_barrier_funcs.h"

@@ -1,6 +1,7 @@
 /* Host functions of the device API that need no other rank: questions, teams, pointers, requirements. */
 #include "devcomm.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* ---- Questions ---- */
@@ -25,10 +26,10 @@ GCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
   if (props->size < sizeof *props)
     return gccl_fail(ncclInvalidUsage, "%s: rank %d: props says that it has %zu bytes, and version %u has %zu", call, comm->rank,
                      props->size, props->version, sizeof *props);
-  props->ginType = NCCL_GIN_TYPE_NONE;
+  props->ginType = comm->cuda ? NCCL_GIN_TYPE_NONE : (ncclGinType_t)comm->gin_type;
   props->nLsaTeams = comm->nranks / comm->lsa_size;
   props->hostRmaSupport = !comm->no_onesided;
-  props->railedGinType = NCCL_GIN_TYPE_NONE;
+  props->railedGinType = props->ginType;
   return ncclSuccess;
 }
 
@@ -162,18 +163,31 @@ GCCL_API(ncclResult_t, ncclLLA2ACreateRequirement, int nBlocks, int nSlots, nccl
 
 /* ---- GIN ---- */
 
-static ncclResult_t no_gin(const char *call) { return gccl_fail(ncclInvalidUsage, "%s: this version has no GIN: use LSA", call); }
-
 GCCL_API(ncclResult_t, ncclGinBarrierCreateRequirement, ncclComm_t comm, ncclTeam_t team, int nBarriers, ncclGinBarrierHandle_t *outHandle,
          ncclDevResourceRequirements_t *outReq) {
-  (void)comm, (void)team, (void)nBarriers, (void)outHandle, (void)outReq;
-  return no_gin("ncclGinBarrierCreateRequirement");
+  const char *call = "ncclGinBarrierCreateRequirement";
+  ncclResult_t rc = gccl_comm_check_made(comm, call);
+  if (rc != ncclSuccess) return rc;
+  if (!outHandle || !outReq || nBarriers < 1 || team.nRanks < 1 || nBarriers > INT_MAX / team.nRanks)
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d: %d barriers of a team of %d ranks, handle %p, requirement %p", call, comm->rank,
+                     nBarriers, team.nRanks, (void *)outHandle, (void *)outReq);
+  memset(outHandle, 0, sizeof *outHandle);
+  memset(outReq, 0, sizeof *outReq);
+  outReq->ginSignalCount = nBarriers * team.nRanks;
+  outReq->outGinSignalStart = &outHandle->signal0;
+  return ncclSuccess;
 }
+
+/* Structures of a header that NCCL does not install; their kernels are NCCL's own. */
+static ncclResult_t not_public(const char *call) {
+  return gccl_fail(ncclInvalidUsage, "%s: this library does not offer NCCL's internal mailboxes: use ncclGin", call);
+}
+
 GCCL_API(ncclResult_t, ncclGinInboxA2ACreateRequirement, ncclTeam_t peers, int nBlocks, int size_log2, void *outHandle, void *outReq) {
   (void)peers, (void)nBlocks, (void)size_log2, (void)outHandle, (void)outReq;
-  return no_gin("ncclGinInboxA2ACreateRequirement");
+  return not_public("ncclGinInboxA2ACreateRequirement");
 }
 GCCL_API(ncclResult_t, ncclGinOutboxCreateRequirement, int nBlocks, int size_log2, void *outHandle, void *outReq) {
   (void)nBlocks, (void)size_log2, (void)outHandle, (void)outReq;
-  return no_gin("ncclGinOutboxCreateRequirement");
+  return not_public("ncclGinOutboxCreateRequirement");
 }

@@ -45,14 +45,9 @@ static ncclResult_t plan_lists(gccl_devcomm *d, const struct ncclDevCommRequirem
   for (int n = 0; at; n++) {
     ncclDevResourceRequirements_t q;
     gccl_devcomm_read_resource(&q, at, d->form);
-    const char *field = q.ginSignalCount > 0 ? "ginSignalCount" : q.ginCounterCount > 0 ? "ginCounterCount" : NULL;
     if (n >= GCCL_DEVCOMM_OUTPUTS)
       return gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: resourceRequirementsList has more than %d elements", call, c->rank,
                        c->nranks, n);
-    if (field)
-      return gccl_fail(ncclInvalidArgument,
-                       "%s: rank %d of %d: resourceRequirementsList[%d].%s needs GIN, which this version does not have", call, c->rank,
-                       c->nranks, n, field);
     if (q.bufferAlign & (q.bufferAlign - 1) || q.bufferAlign > 1 << 20)
       return gccl_fail(ncclInvalidArgument,
                        "%s: rank %d of %d: resourceRequirementsList[%d].bufferAlign %zu is not a power of two up to 1 MiB", call, c->rank,
@@ -60,8 +55,14 @@ static ncclResult_t plan_lists(gccl_devcomm *d, const struct ncclDevCommRequirem
     if (q.bufferSize > (uint64_t)1 << 38)
       return gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: resourceRequirementsList[%d].bufferSize %zu is too large", call, c->rank,
                        c->nranks, n, q.bufferSize);
-    uint32_t handle = gccl_devcomm_take(d, q.bufferSize, q.bufferAlign);
+    uint32_t handle = gccl_devcomm_take(d, q.bufferSize, q.bufferAlign), signal, counter;
+    ncclResult_t rc = gccl_devgin_take(d, &d->signals, q.ginSignalCount, "resourceRequirementsList.ginSignalCount", &signal, call);
+    if (rc == ncclSuccess)
+      rc = gccl_devgin_take(d, &d->counters, q.ginCounterCount, "resourceRequirementsList.ginCounterCount", &counter, call);
+    if (rc != ncclSuccess) return rc;
     if (q.outBufferHandle) output(d, q.outBufferHandle, handle);
+    if (q.outGinSignalStart && q.ginSignalCount > 0) output(d, q.outGinSignalStart, signal);
+    if (q.outGinCounterStart && q.ginCounterCount > 0) output(d, q.outGinCounterStart, counter);
     at = q.next;
   }
   return ncclSuccess;
@@ -99,6 +100,7 @@ static ncclResult_t plan(gccl_devcomm *d, const struct ncclDevCommRequirements *
   d->dev.hybridLsaBarrier = lsa_barriers(d, r->barrierCount);
   ncclResult_t rc = gccl_devgin_plan(d, r, call);
   if (rc == ncclSuccess) rc = plan_lists(d, r, call);
+  if (rc == ncclSuccess) gccl_devgin_room(d);
   d->own_at = (uint64_t)gccl_devcomm_take(d, sizeof(struct gcclDevComm_own), 128) * 128;
   if (rc == ncclSuccess && d->bytes > (uint64_t)UINT32_MAX * 128)
     rc = gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: the resources need %llu bytes, more than handles can name", call, c->rank,
@@ -115,6 +117,7 @@ static uint64_t digest_of(const gccl_devcomm *d) {
   uint64_t h = digest(0xcbf29ce484222325ull, &d->bytes, sizeof d->bytes);
   h = digest(h, &d->dev.lsaBarrier, sizeof d->dev.lsaBarrier);
   h = digest(h, &d->dev.hybridLsaBarrier, sizeof d->dev.hybridLsaBarrier);
+  h = digest(h, &d->gin, sizeof d->gin);
   for (int i = 0; i < d->noutputs; i++) h = digest(h, &d->output[i].value, sizeof d->output[i].value);
   return h;
 }
@@ -132,6 +135,7 @@ void gccl_devcomm_complete(void *devcomm) {
     *own = (struct gcclDevComm_own){.magic = GCCL_DEVICE_OWN_MAGIC, .version = d->stamp, .owner = w->owner, .resourceBytes = d->own_at};
     d->dev.resourceWindow_inlined.gcclOwn = own;
   }
+  gccl_devgin_complete(d, resources, d->dev.resourceWindow_inlined.gcclOwn);
   for (int i = 0; i < d->noutputs; i++) *d->output[i].at = d->output[i].value;
   gccl_devcomm_write(d->out, d->form, &d->dev);
 }
@@ -169,6 +173,7 @@ static ncclResult_t create(ncclComm_t comm, const void *reqs, void *out, unsigne
   j.size = d->bytes;
   j.digest = digest_of(d);
   j.devcomm = d;
+  j.gin = &d->gin;
   j.out = (void **)&d->window;
   return gccl_submit_job(&j, call);
 }

@@ -25,10 +25,14 @@ typedef struct {
   uint64_t bytes;         /* of the resource buffer so far */
   uint64_t own_at;        /* where in it the gcclDevComm_own is */
   struct ncclDevComm dev; /* as this version has it */
+  gccl_devgin gin;
+  uint32_t signals, counters; /* numbers given out so far; the caller's own come first */
+  uint32_t direct;            /* handle of gccl_gin_direct, and of what it points to: */
+  uint32_t direct_signals, direct_counters, direct_offsets, shadows;
   /* 32-bit results of the caller's lists: handles, first signals, first counters. */
   struct {
     uint32_t *at, value;
-  } output[GCCL_DEVCOMM_OUTPUTS];
+  } output[3 * GCCL_DEVCOMM_OUTPUTS];
   int noutputs;
 } gccl_devcomm;
 
@@ -54,7 +58,11 @@ ncclResult_t pncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, nc
 /* Takes bytes of the resource buffer; returns their handle. */
 uint32_t gccl_devcomm_take(gccl_devcomm *d, uint64_t bytes, uint64_t align);
 
-/* devgin.c: what GIN adds. Refuses with the name of the field, or fills d->dev and takes room in the resource buffer. */
+/* devgin.c: what GIN adds. plan refuses with the name of the field, or fills d->dev; take gives out n numbers of d->signals or d->counters, or
+ * refuses; room takes room in the resource buffer when all are given out; complete fills in what has an address. */
 ncclResult_t gccl_devgin_plan(gccl_devcomm *d, const struct ncclDevCommRequirements *r, const char *call);
+ncclResult_t gccl_devgin_take(gccl_devcomm *d, uint32_t *numbers, int n, const char *field, uint32_t *first, const char *call);
+void gccl_devgin_room(gccl_devcomm *d);
+void gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclDevComm_own *own);
 
 #endif

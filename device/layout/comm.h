@@ -143,6 +143,7 @@ struct ncclComm {
   uint64_t *puts_tracked;                  /* nranks: one-sided puts to remote ranks; same owner */
 
   int32_t lsa_size;                              /* ranks of an LSA team: equal runs of consecutive ranks, each inside a clique */
+  int32_t gin_type;                              /* ncclGinType_t: how kernels of this header reach other LSA teams; NONE: switched off */
   _Atomic(gccl_window *) windows[64];            /* NULL = free slot */
   struct ncclDevCommWindowTable window_table[2]; /* the same for kernels: entry i of both blocks is windows[i] */
   gccl_user_op user_ops[256];

@@ -24,6 +24,7 @@ const (
 	GCCLCudaLibrary
 	GCCLLibrary
 	GCCLGin
+	GCCLSoftNIC
 	GCCLGinHot
 	GCCLGinSpin
 	GCCLGinNap

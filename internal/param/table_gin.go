@@ -3,7 +3,9 @@ package param
 // The one-sided network between ranks that do not share memory.
 var ginDefs = []Def{
 	{ID: GCCLGin, Name: "GCCL_GIN", Type: TypeString, Default: "", Subsys: "net", Agree: true, Strict: true,
-		Text: "Backends of the one-sided network that may be used, best first: host (commands of an executor), proxy (rings of descriptors). Unset: what the device of the communicator can use."},
+		Text: "Backends of GIN that kernels may use, best first: direct (the calling threads, inside an LSA team), gdaki (a NIC's queues; here the software NIC), proxy (a CPU thread). Unset: direct inside the LSA team, otherwise proxy. host, the executor's backend, is always there."},
+	{ID: GCCLSoftNIC, Name: "GCCL_SOFTNIC", Type: TypeBool, Default: "0", Subsys: "net", Agree: true, Strict: true,
+		Text: "1: where there is no NIC whose queues kernels can write, a CPU thread stands for one and gdaki is used before proxy."},
 	{ID: GCCLGinSpin, Name: "GCCL_GIN_SPIN_US", Type: TypeInt, Default: "auto", Min: 0, Max: 10_000_000, Unit: "us", Subsys: "net", Strict: true,
 		Text: "How long the thread of the network keeps looking after the last thing that moved, before it naps. auto is 1000 where ranks have a CPU each, otherwise 0."},
 	{ID: GCCLGinNap, Name: "GCCL_GIN_NAP_US", Type: TypeInt, Default: "200", Min: 1, Max: 100_000, Unit: "us", Subsys: "net", Strict: true,

@@ -63,8 +63,8 @@ var netDefs = []Def{
 		Text: "1 forbids a NIC reached through another GPU."},
 	{ID: NCCLP2pPxnLevel, Name: "NCCL_P2P_PXN_LEVEL", Type: TypeInt, Default: "2", Subsys: "net", Min: 0, Max: 2, State: NoEffect,
 		Text: "When send and receive use a NIC through another GPU."},
-	{ID: NCCLGinEnable, Name: "NCCL_GIN_ENABLE", Type: TypeBool, Default: "1", Subsys: "net", State: NoEffect,
-		Text: "GPU-initiated network."},
-	{ID: NCCLGinType, Name: "NCCL_GIN_TYPE", Type: TypeInt, Default: "-1", Subsys: "net", Min: -1, Max: 4, State: NoEffect,
-		Text: "Kind of the GPU-initiated network: -1 auto, 2 proxy, 3 GDAKI, 4 GPI."},
+	{ID: NCCLGinEnable, Name: "NCCL_GIN_ENABLE", Type: TypeBool, Default: "1", Subsys: "net", Agree: true,
+		Text: "0 switches the network of kernels off: a device communicator that asks for GIN is refused."},
+	{ID: NCCLGinType, Name: "NCCL_GIN_TYPE", Type: TypeInt, Default: "-1", Subsys: "net", Agree: true, Min: -1, Max: 4,
+		Text: "What carries GIN between LSA teams: -1 auto, 2 proxy, 3 GDAKI (here the software NIC); 4, GPI, is not offered. GCCL_GIN comes before it."},
 }

@@ -1,24 +1,55 @@
 package gin_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/gccl/gccl/net/gin"
 )
 
-func TestBackend(t *testing.T) {
-	host := []string{"host"}
+// What kernels get, for every wish.
+func TestForKernels(t *testing.T) {
 	for _, c := range []struct {
-		list string
-		can  []string
-		want string
+		w       gin.Wishes
+		own     bool
+		want    string // direct+net, or a word of the error
+		failure bool
 	}{
-		{"", host, "host"}, {"host", host, "host"}, {"Proxy, HOST", host, "host"}, {"proxy", host, ""}, {"gdr", host, ""},
-		{"proxy", []string{"host", "proxy"}, "proxy"}, {"host,proxy", []string{"proxy", "host"}, "proxy"},
+		{gin.Wishes{Type: -1}, true, "direct+proxy", false},
+		{gin.Wishes{Type: -1}, false, "proxy", false},
+		{gin.Wishes{Type: -1, SoftNIC: true}, true, "direct+gdaki", false},
+		{gin.Wishes{Type: -1, SoftNIC: true}, false, "proxy", false},
+		{gin.Wishes{Type: 2, SoftNIC: true}, true, "direct+proxy", false},
+		{gin.Wishes{Type: 3}, true, "direct+gdaki", false},
+		{gin.Wishes{Type: 3}, false, "proxy alone", true},
+		{gin.Wishes{Type: 4}, true, "GPI", true},
+		{gin.Wishes{Type: 1}, true, "no kind", true},
+		{gin.Wishes{Type: -1, Off: true}, true, "NCCL_GIN_ENABLE", true},
+		{gin.Wishes{Type: -1, List: "proxy"}, true, "proxy", false},
+		{gin.Wishes{Type: -1, List: "host"}, true, "direct+proxy", false},
+		{gin.Wishes{Type: -1, List: "GDAKI, proxy"}, true, "gdaki", false},
+		{gin.Wishes{Type: -1, List: "gdaki,proxy"}, false, "proxy", false},
+		{gin.Wishes{Type: -1, List: "gdaki"}, false, "proxy alone", true},
+		{gin.Wishes{Type: 2, List: "direct,gdaki"}, true, "direct+gdaki", false},
+		{gin.Wishes{Type: -1, List: "direct"}, true, "direct", false},
+		{gin.Wishes{Type: -1, List: "gdr"}, true, "no backend", true},
 	} {
-		got, why, err := gin.Backend(c.list, c.can)
-		if got != c.want || (err == nil) != (c.want != "") || (err == nil) != (why != "") {
-			t.Errorf("GCCL_GIN=%q of %v: %q (%s), %v", c.list, c.can, got, why, err)
+		got, err := gin.ForKernels(c.w, c.own)
+		if c.failure {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v, own header %v: %v, %v", c.w, c.own, got, err)
+			}
+			continue
+		}
+		var parts []string
+		if got.Direct {
+			parts = append(parts, "direct")
+		}
+		if got.Net != "" {
+			parts = append(parts, got.Net)
+		}
+		if s := strings.Join(parts, "+"); err != nil || s != c.want || got.Why == "" {
+			t.Errorf("%+v, own header %v: %s (%s), %v", c.w, c.own, s, got.Why, err)
 		}
 	}
 }

@@ -82,6 +82,8 @@ void gccl_ctl_remote(ncclComm_s *c, int32_t rank, uintptr_t mirror) { c->peers[r
 
 void gccl_ctl_sleepers(ncclComm_s *c, int32_t rank) { c->sleepers = (_Atomic(uint32_t) *)&((gccl_area *)c->peers[rank].area)->sleepers; }
 
+void gccl_ctl_gin_type(ncclComm_s *c, int32_t type) { c->gin_type = type; }
+
 void gccl_ctl_port(ncclComm_s *c, gccl_port *p) { c->port = p; }
 
 void gccl_ctl_self(ncclComm_s *c, uintptr_t area, uintptr_t arena, uint64_t arena_size) {
@@ -346,6 +348,11 @@ static void table_set(ncclComm_s *c, int slot, const gccl_window *w) {
   e->window = w && w->flat ? (struct ncclWindow_vidmem *)&w->dev : NULL;
   c->window_table[0].next = &c->window_table[1];
   if (w && w->flat) __atomic_store_n(&e->base, (uintptr_t)w->user, __ATOMIC_RELEASE); /* acquired in ncclFindWindow */
+}
+
+void gccl_ctl_window_keys(gccl_window *w, void *keys) {
+  w->dev.nccl.ginWins[0] = (ncclGinWindow_t)(uintptr_t)w->number; /* in descriptors */
+  w->dev.nccl.ginWins[1] = keys;                                  /* in send queues; this library's header alone */
 }
 
 void gccl_ctl_window_resource(gccl_window *w) { w->resource = 1; }

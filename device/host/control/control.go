@@ -138,6 +138,9 @@ func (c Comm) SetRemote(rank int, mirror uintptr) {
 // SetSleepers says in which rank's area the ranks of this clique count their sleepers. Preconditions: its area is mapped.
 func (c Comm) SetSleepers(rank int) { C.gccl_ctl_sleepers(c.p, C.int32_t(rank)) }
 
+// SetGinType stores the ncclGinType_t that kernels of this library's header get.
+func (c Comm) SetGinType(t int) { C.gccl_ctl_gin_type(c.p, C.int32_t(t)) }
+
 // SetPort stores the port (gccl_port); nil for none. Preconditions: no operation is in flight.
 func (c Comm) SetPort(p unsafe.Pointer) { C.gccl_ctl_port(c.p, (*C.gccl_port)(p)) }
 

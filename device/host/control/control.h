@@ -23,6 +23,7 @@ void gccl_ctl_peer(ncclComm_s *, int32_t rank, uintptr_t area, uintptr_t arena, 
 void gccl_ctl_remote(ncclComm_s *, int32_t rank, uintptr_t mirror);
 void gccl_ctl_sleepers(ncclComm_s *, int32_t rank);
 void gccl_ctl_port(ncclComm_s *, gccl_port *);
+void gccl_ctl_gin_type(ncclComm_s *, int32_t type);
 void gccl_ctl_self(ncclComm_s *, uintptr_t area, uintptr_t arena, uint64_t arena_size);
 void gccl_ctl_area_init(ncclComm_s *);
 int gccl_ctl_area_check(ncclComm_s *, int32_t rank, uint32_t *magic, uint32_t *version, int32_t *has);
@@ -58,6 +59,7 @@ gccl_window *gccl_ctl_window_new(ncclComm_s *, uint32_t number, uintptr_t user, 
 void gccl_ctl_window_peer(gccl_window *, int32_t rank, uint64_t offset, uint64_t size);
 void gccl_ctl_window_flat(gccl_window *, uintptr_t flat, uint64_t stride);
 void gccl_ctl_window_resource(gccl_window *);
+void gccl_ctl_window_keys(gccl_window *, void *keys);
 int gccl_ctl_window_publish(ncclComm_s *, gccl_window *);
 int gccl_ctl_window_drop(ncclComm_s *, gccl_window *);
 gccl_window *gccl_ctl_window_at(ncclComm_s *, int32_t slot);

@@ -32,6 +32,9 @@ func (w Window) SetFlat(flat uintptr, stride uint64) {
 	C.gccl_ctl_window_flat(w.p, C.uintptr_t(flat), C.uint64_t(stride))
 }
 
+// SetKeys tells kernels how the network of kernels knows the window: by its number, and by keys (gccl_gdaki_mem).
+func (w Window) SetKeys(keys unsafe.Pointer) { C.gccl_ctl_window_keys(w.p, keys) }
+
 // SetResource marks the window of a device communicator's resources.
 func (w Window) SetResource() { C.gccl_ctl_window_resource(w.p) }
 
@@ -43,6 +46,9 @@ func (c Comm) Drop(w Window) bool { return C.gccl_ctl_window_drop(c.p, w.p) != 0
 
 // WindowIn returns the window in a slot.
 func (c Comm) WindowIn(slot int) Window { return Window{C.gccl_ctl_window_at(c.p, C.int32_t(slot))} }
+
+// NumberOf is the number of a window, which is the same at all ranks.
+func (c Comm) NumberOf(w Window) uint32 { return uint32(w.p.number) }
 
 // Free frees the window. Preconditions: it is not in a communicator.
 func (w Window) Free() { C.gccl_ctl_window_free(w.p) }

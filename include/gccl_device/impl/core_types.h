@@ -74,6 +74,7 @@ struct gcclDevComm_own {
   uint32_t magic, version;
   void const *owner;
   uint64_t resourceBytes;
+  struct gccl_gin_direct const *direct; /* impl/gfd.h; NULL: the backend `direct` is not used */
 };
 
 /* Where a multicast address range begins. */
