@@ -30,6 +30,10 @@
 #include "impl/gfd.h"
 #include "ptr.h"
 
+#if GCCL_DEVICE_KERNELS && !defined(__CUDACC_RTC__)
+#include <new>
+#endif
+
 /* Which backends a kernel has code for: bit t stands for type t. This library's header has code for all it offers. */
 typedef enum ncclNetDeviceType {
   NCCL_NET_DEVICE_HOST = 0,

@@ -1,0 +1,66 @@
+/* frame.h: ranks as threads of one process; a suite of kernels for each; what is wrong is printed as "not ok". */
+#ifndef DEVGIN_FRAME_H
+#define DEVGIN_FRAME_H
+
+#include <gccl_device/cpu.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct Rank {
+  ncclComm_t comm;
+  int rank, n;
+};
+
+/* Failed checks of all ranks. */
+extern int gFailures;
+void failed(Rank const &r, char const *suite, char const *format, ...) __attribute__((format(printf, 3, 4)));
+/* Meets all ranks on the host. */
+void meet();
+/* How often the long tests repeat; the deadline of a launch. */
+extern long gSignals, gPuts, gSeconds;
+
+/* A window and a device communicator; ends both. */
+struct Bench {
+  Rank &r;
+  char const *suite;
+  size_t bytes;
+  char *mem = nullptr;
+  ncclWindow_t win = nullptr;
+  ncclDevComm dev;
+  bool ok = false;
+  Bench(Rank &r, char const *suite, size_t bytes, ncclDevCommRequirements q);
+  ~Bench();
+  /* Launches and waits; a failure is a failed check. */
+  template <typename... P, typename... A> void run(dim3 grid, dim3 block, void (*kernel)(P...), A &&...a) {
+    gccl::cpu::Launch l(grid, block);
+    l.deadlineNs = (uint64_t)gSeconds * 1000000000u;
+    ncclResult_t rc = l.run(kernel, std::forward<A>(a)...);
+    if (rc != ncclSuccess) failed(r, suite, "the launch gives %d: %s", (int)rc, l.error());
+  }
+};
+
+inline ncclDevCommRequirements wants(int signals, int counters = 0, int contexts = 1, int depth = 0) {
+  ncclDevCommRequirements q = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+  q.ginConnectionType = NCCL_GIN_CONNECTION_FULL;
+  q.ginSignalCount = signals;
+  q.ginCounterCount = counters;
+  q.ginContextCount = contexts;
+  q.ginQueueDepth = depth;
+  return q;
+}
+
+#define CHECK(OK, ...)                            \
+  do {                                            \
+    if (!(OK)) failed(b.r, b.suite, __VA_ARGS__); \
+  } while (0)
+
+struct Suite {
+  char const *name;
+  void (*run)(Rank &);
+};
+extern Suite const gSuites[];
+extern int const gSuiteCount;
+
+#endif
