@@ -269,7 +269,10 @@ func doJob(j *C.gccl_job, w *work) error {
 			if err != nil {
 				_ = w.c.DeregisterWindow(win)
 			}
-			g._type, g.handles = C.int32_t(got.Type), got.Contexts
+			g._type = C.int32_t(got.Type)
+			if got.Contexts != nil {
+				g.handles = got.Contexts.Contexts()
+			}
 			if got.Direct {
 				g.direct = 1
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/param"
@@ -22,9 +21,9 @@ type GinWant struct {
 
 // GinGot is what it has.
 type GinGot struct {
-	Type     int            // 0: all peers are direct
-	Direct   bool           // peers of the LSA team are
-	Contexts unsafe.Pointer // as kernels see them
+	Type     int         // 0: all peers are direct
+	Direct   bool        // peers of the LSA team are
+	Contexts *gin.Device // nil without a type
 }
 
 // OpenGin makes the contexts of a device communicator, whose resource window is w. Collective. An error leaves the window as it is.
@@ -70,7 +69,7 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 	c.mu.Lock()
 	c.windows[w].contexts = dev
 	c.mu.Unlock()
-	got.Type, got.Contexts = choice.Type(), dev.Contexts()
+	got.Type, got.Contexts = choice.Type(), dev
 	return got, nil
 }
 

@@ -16,7 +16,7 @@
 
 /* Requirement for nBarriers barriers of a team. Fills *outReq, which the caller puts into resourceRequirementsList; *outHandle is complete
  * once ncclDevCommCreate has returned. A team or a count that is not positive, or NULL: ncclInvalidArgument. */
-NCCL_EXTERN_C __host__ ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team, int nBarriers,
+GCCL_HOST_API ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team, int nBarriers,
                                                                     ncclGinBarrierHandle_t *outHandle, ncclDevResourceRequirements_t *outReq);
 
 #if GCCL_DEVICE_KERNELS

@@ -6,7 +6,11 @@
 #ifndef GCCL_DEVICE_GFD_H
 #define GCCL_DEVICE_GFD_H
 
+#ifdef __CUDACC_RTC__
+#include "rtc.h"
+#else
 #include <stdint.h>
+#endif
 
 #include "mlx5.h"
 

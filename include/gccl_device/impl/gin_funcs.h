@@ -60,7 +60,7 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
     runDirect(*this, coop, p);
   } else if (coop.thread_rank() == 0) {
     /* What the group wrote, before what tells the carrier: acquired by the carrier. */
-    cuda::atomic_thread_fence(cuda::memory_order_release, cuda::thread_scope_system);
+    fenceSystem();
     GCCL_GIN_CHECK(_ginHandle != nullptr, "GIN to a rank that nothing carries to", p.peer);
     if (_ginBackend == NCCL_NET_DEVICE_GIN_GDAKI)
       runGdaki(*this, p);

@@ -31,7 +31,7 @@ NCCL_DEVICE_INLINE void gdakiRing(Gin const &gin, gccl_gdaki_qp *q, int peer, ui
         gccl_wqe const *last = reinterpret_cast<gccl_wqe const *>(q->sq + (size_t)((ready - 1) & (q->depth - 1)) * GCCL_WQE_BYTES);
         uint64_t bell = load(&last->w[0], cuda::memory_order_relaxed);
         store(const_cast<uint32_t *>(q->dbrec) + GCCL_DBREC_SEND, gccl_dbrec_value((uint32_t)ready), cuda::memory_order_release);
-        cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_system); /* record before doorbell, as the device reads */
+        fenceSystem(); /* record before doorbell, as the device reads */
         store(const_cast<uint64_t *>(q->doorbell), bell, cuda::memory_order_release);
         store(&q->rung, ready, cuda::memory_order_release);
       }

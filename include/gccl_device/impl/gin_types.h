@@ -61,6 +61,15 @@ NCCL_DEVICE_INLINE GinCount countOf(ncclGin_None) { return GinCount{false, 0}; }
 NCCL_DEVICE_INLINE GinCount countOf(ncclGin_WeakCounterInc a) { return GinCount{true, a.counter}; }
 NCCL_DEVICE_INLINE GinCount countOf(ncclGin_CounterInc a) { return GinCount{true, a.counter}; }
 
+/* Orders everything before against everything after, for all of the system. */
+NCCL_DEVICE_INLINE void fenceSystem() {
+#if defined(GCCL_DEVICE_CPU)
+  cuda::atomic_thread_fence(cuda::memory_order_seq_cst);
+#else
+  __threadfence_system();
+#endif
+}
+
 /* Stores v where the word is `is`; returns what it was. Relaxed. */
 NCCL_DEVICE_INLINE uint32_t compareExchange(uint32_t *word, uint32_t is, uint32_t v) {
 #if defined(GCCL_DEVICE_CPU)

@@ -15,7 +15,11 @@
 #ifndef GCCL_DEVICE_MLX5_H
 #define GCCL_DEVICE_MLX5_H
 
+#ifdef __CUDACC_RTC__
+#include "rtc.h"
+#else
 #include <stdint.h>
+#endif
 
 #if defined(__CUDACC__)
 #define GCCL_MLX5_FN static __host__ __device__ __forceinline__
