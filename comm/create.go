@@ -200,6 +200,9 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 // identify stores what the front reads of a communicator's identity.
 func (c *Comm) identify(s spec, oneProcess, crowded bool) {
 	spin, yield := waitPolicy(s.set, crowded)
+	if choice, err := c.ginChoice(true); err == nil { // otherwise there is no GIN, and who asks for it hears why
+		c.ctl.SetGinType(choice.Type())
+	}
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
 		Check: checksBuffers(s.set), NoOneSided: s.cfg.NumRmaCtx == 0, OneProcess: oneProcess, Crowded: crowded,

@@ -36,9 +36,6 @@ func (c *Comm) connect(ctx context.Context, crowded bool) error {
 	if err := gin.CheckList(c.set.Str(param.GCCLGin)); err != nil {
 		return err
 	}
-	if choice, err := c.ginChoice(true); err == nil {
-		c.ctl.SetGinType(choice.Type())
-	}
 	if c.cliques == nil {
 		return nil
 	}

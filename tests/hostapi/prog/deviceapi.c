@@ -100,7 +100,7 @@ static void properties(struct team *t) {
     ncclCommProperties_t p = NCCL_COMM_PROPERTIES_INITIALIZER;
     OK(r, ncclCommQueryProperties(t->comm[i], &p));
     TRUE(r, p.rank == r && p.nRanks == t->nranks && p.cudaDev == -1 && p.deviceApiSupport && !p.multimemSupport);
-    TRUE(r, p.ginType == NCCL_GIN_TYPE_NONE && p.nLsaTeams == 1 && p.hostRmaSupport);
+    TRUE(r, p.ginType == NCCL_GIN_TYPE_PROXY && p.nLsaTeams == 1 && p.hostRmaSupport);
     _Alignas(8) unsigned char old[ROOM];
     size_t size = 40;
     memset(old, FILL, sizeof old);
