@@ -269,7 +269,7 @@ test-wheel: wheel
 
 # What .ci/run runs, in one go and without installing anything.
 .PHONY: check clean
-check: test lint examples test-race test-cgocheck test-asan test-arm64
+check: test test-python lint examples examples-python test-wheel test-race test-cgocheck test-asan test-arm64
 
 clean:
 	rm -rf $(BUILD)
