@@ -1,5 +1,5 @@
-/* The tables that NCCL looks for: v11 (2.28 and later), v10, v9, v8. Only host memory is served, so NCCL stages GPU memory itself and never
- * asks for a flush. */
+/* The tables that NCCL looks for, the newest that it knows. Only host memory is served, so NCCL stages GPU memory itself and never asks for
+ * a flush. */
 #include "serve.h"
 
 #include "_cgo_export.h"

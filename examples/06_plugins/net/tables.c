@@ -1,5 +1,4 @@
-/* The exported tables: NCCL 2.26 and older look for v9 and v8, newer ones for v11 and v12 first. A plugin needs one of them only; two make
- * it work with more versions. A library gives the newest that its caller knows. */
+/* The exported tables: a host uses the newest one that it knows, so one is enough, and two make the plugin work with more hosts. */
 #include "net.h"
 
 /* ---- v11: a context for each communicator, which this plugin does not need ---- */
