@@ -25,7 +25,7 @@ gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%)
 	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(GPU_BUNDLE)/lib
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
 	@for p in gccl-info gccl-topo gccl-perf gccl-perf-rank kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
-	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || gzip -9 -n -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.gz
+	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || xz -6 -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.xz
 	@install -m 644 include/*.h $(GPU_BUNDLE)/include
 	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/torch $(GPU_BUNDLE)/
 	@rm -rf $(GPU_BUNDLE)/nccl-tests $(GPU_BUNDLE)/__pycache__ $(GPU_BUNDLE)/torch/__pycache__

@@ -1,8 +1,8 @@
 """What run.py and multi.py share: steps with a deadline, rows, the table. Every step goes on after a failure."""
 
 import glob
-import gzip
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -54,10 +54,10 @@ class Report:
 
     def kernels(self):
         """The file of the fat binary, or None."""
-        packed, plain = os.path.join(BUNDLE, "lib", "kernels.fatbin.gz"), os.path.join(WORK, "kernels.fatbin")
+        packed, plain = os.path.join(BUNDLE, "lib", "kernels.fatbin.xz"), os.path.join(WORK, "kernels.fatbin")
         if not os.path.exists(packed):
             return None
-        with gzip.open(packed) as f, open(plain, "wb") as out:
+        with lzma.open(packed) as f, open(plain, "wb") as out:
             out.write(f.read())
         return plain
 
