@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"time"
 
 	"github.com/gccl/gccl/device/host/control"
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/internal/xerr"
+	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/plugin/profiler"
 )
 
@@ -106,13 +108,25 @@ func (c *Comm) detachProbe(idle bool) {
 		c.e.trace.remove(c.traced)
 		c.traced = 0
 	}
-	if idle && !c.probe.Nil() {
-		c.ctl.SetProbe(control.Probe{})
-		c.watchers.Detach()
-		c.probe.Free()
-		c.probe = control.Probe{}
+	if !idle || c.probe.Nil() {
+		return
 	}
+	p := c.probe
+	c.ctl.SetProbe(control.Probe{})
+	c.probe = control.Probe{}
+	// An aborted operation has ended, and its call in another thread is about to return.
+	for end := time.Now().Add(probeWait); p.Busy(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			c.log.Warn(xlog.Destroy, "%s: a group with calls of the communicator is open: what watches it stays", c.who(c.rank))
+			return
+		}
+	}
+	c.watchers.Detach()
+	p.Free()
 }
+
+// probeWait is for a call to return whose operation has ended; a group that is open may never end.
+const probeWait = 500 * time.Millisecond
 
 // AtExit is what the engine does when the process ends in order.
 func (e *Engine) AtExit() {

@@ -57,6 +57,7 @@ typedef struct gccl_probe {
   int32_t rank;
   _Atomic(uint64_t) calls;
   _Atomic(uint32_t) puts;
+  _Atomic(int32_t) inside; /* calls and groups under way, which still look at it: an operation may end before its call returns */
   int32_t nprofilers;
   gccl_profiler profiler[GCCL_PROFILERS];
   /* The front's: a put has completed. From the thread that serves the network. */

@@ -34,4 +34,6 @@ gccl_probe *gccl_ctl_probe_new(const gccl_trace_api *t, struct gccl_tracer *trac
   return p;
 }
 
+int32_t gccl_ctl_probe_inside(gccl_probe *p) { return atomic_load(&p->inside); }
+
 void gccl_ctl_probe_set(ncclComm_s *c, gccl_probe *p) { c->probe = p; }

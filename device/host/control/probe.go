@@ -82,7 +82,10 @@ func (p Probe) Pointer() unsafe.Pointer { return unsafe.Pointer(p.p) }
 // Nil says whether there is none.
 func (p Probe) Nil() bool { return p.p == nil }
 
-// Free frees it. Preconditions: no communicator has it.
+// Busy says whether calls or groups are under way that still look at it.
+func (p Probe) Busy() bool { return C.gccl_ctl_probe_inside(p.p) != 0 }
+
+// Free frees it. Preconditions: no communicator has it, and it is not busy.
 func (p Probe) Free() { C.free(unsafe.Pointer(p.p)) }
 
 // SetProbe makes the event points of the communicator tell the probe. Preconditions: no operation is in flight.

@@ -12,6 +12,7 @@ uint64_t gccl_ctl_trace_now(const gccl_trace_api *, struct gccl_tracer *, int32_
 uint64_t gccl_ctl_now(void); /* CLOCK_MONOTONIC */
 
 gccl_probe *gccl_ctl_probe_new(const gccl_trace_api *, struct gccl_tracer *, uint32_t number, int32_t rank);
+int32_t gccl_ctl_probe_inside(gccl_probe *); /* calls and groups under way */
 void gccl_ctl_probe_set(ncclComm_s *, gccl_probe *);
 
 #endif

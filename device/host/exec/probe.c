@@ -161,6 +161,7 @@ static void open_group_of(gccl_probe *p, int depth) {
   group *g = &open_group;
   memset(g, 0, sizeof *g);
   g->probe = p;
+  atomic_fetch_add(&p->inside, 1);
   g->number = atomic_fetch_add_explicit(&groups, 1, memory_order_relaxed) + 1;
   if (depth) { /* an implicit group is nothing to see: its call is */
     gccl_event *e = begin_record(p, GCCL_EV_GROUP, 0, 1);
@@ -189,6 +190,7 @@ void gccl_probe_grouped(int rc) {
     gccl_ring_publish();
   }
   stop(g->probe, g->handle);
+  atomic_fetch_sub(&g->probe->inside, 1);
   g->probe = NULL;
 }
 
@@ -196,6 +198,7 @@ void gccl_probe_call(gccl_probe_call_state *s, gccl_op *x, void *stream, int dep
   gccl_probe *p = x->comm->probe;
   memset(s, 0, sizeof *s);
   s->probe = p;
+  atomic_fetch_add(&p->inside, 1);
   s->what = what_of(x);
   s->call = x->call = atomic_fetch_add_explicit(&p->calls, 1, memory_order_relaxed) + 1;
   if (!open_group.probe && (depth || p->nprofilers)) open_group_of(p, depth);
@@ -244,6 +247,7 @@ void gccl_probe_called(gccl_probe_call_state *s, int rc, int depth) {
   }
   stop(s->probe, s->handle);
   if (!depth) gccl_probe_grouped(rc);
+  atomic_fetch_sub(&s->probe->inside, 1); /* the last look */
 }
 
 void gccl_probe_plan(const gccl_op *x) { record_op(x, GCCL_EV_PLAN, 0); }
