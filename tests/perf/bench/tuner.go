@@ -75,7 +75,7 @@ func eagerLimit(reg regime) int64 {
 	if reg.yield {
 		return 8 << 10
 	}
-	return 512
+	return max(512, 4096/int64(reg.ranks-1))
 }
 
 // methodRun is the measurement of one method at one size in one mode of buffers.
