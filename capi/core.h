@@ -44,9 +44,11 @@ enum gccl_job_kind {
 typedef struct {
   int32_t contexts; /* 0: no GIN is wanted */
   int32_t signals, counters, depth;
-  int32_t own_header; /* the kernels know the backends direct and gdaki */
-  int32_t type;       /* out: ncclGinType_t of the contexts; NONE: all peers are direct */
-  int32_t direct;     /* out: peers of the LSA team are */
+  int32_t own_header;    /* the kernels know the backends direct and gdaki */
+  int32_t format;        /* GCCL_GFD_FORMAT_*: of their descriptors */
+  int32_t context_bytes; /* of a gccl_proxy_context as their header has it */
+  int32_t type;          /* out: ncclGinType_t of the contexts; NONE: all peers are direct */
+  int32_t direct;        /* out: peers of the LSA team are */
   int32_t pad;
   void *handles; /* out: the contexts as kernels see them; NULL without a type */
 } gccl_devgin;

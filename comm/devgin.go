@@ -17,6 +17,7 @@ import (
 type GinWant struct {
 	Contexts, Signals, Counters, Depth int
 	OwnHeader                          bool // its kernels know the backends direct and gdaki
+	Format, ContextBytes               int  // of their descriptors (gin.Format), and of a context as their header has it
 }
 
 // GinGot is what it has.
@@ -44,7 +45,7 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 	if err != nil {
 		return got, err
 	}
-	dev, err := g.OpenDevice(gin.Want{NIC: choice.Net == "gdaki", Format: gin.Format128,
+	dev, err := g.OpenDevice(gin.Want{NIC: choice.Net == "gdaki", Format: gin.Format(want.Format), ContextBytes: want.ContextBytes,
 		Contexts: want.Contexts, Signals: want.Signals, Counters: want.Counters, Depth: want.Depth})
 	// All ranks have opened theirs before any kernel may use them, and all or none keep them.
 	trouble := []byte{}

@@ -20,7 +20,8 @@ GCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
   props->deviceApiSupport = comm->device_api;
   props->multimemSupport = false;
   if (props->version <= 22903) { /* there ginType has one byte */
-    *(uint8_t *)((char *)props + offsetof(ncclCommProperties_t, multimemSupport) + 1) = NCCL_GIN_TYPE_NONE;
+    *(uint8_t *)((char *)props + offsetof(ncclCommProperties_t, multimemSupport) + 1) =
+        comm->cuda || !comm->gin_type ? NCCL_GIN_TYPE_NONE : NCCL_GIN_TYPE_PROXY; /* no such header is this library's */
     return ncclSuccess;
   }
   if (props->size < sizeof *props)
@@ -172,7 +173,8 @@ GCCL_API(ncclResult_t, ncclGinBarrierCreateRequirement, ncclComm_t comm, ncclTea
     return gccl_fail(ncclInvalidArgument, "%s: rank %d: %d barriers of a team of %d ranks, handle %p, requirement %p", call, comm->rank,
                      nBarriers, team.nRanks, (void *)outHandle, (void *)outReq);
   memset(outHandle, 0, sizeof *outHandle);
-  memset(outReq, 0, sizeof *outReq);
+  /* The buffer is for kernels of 2.28.7 to 2.29.3, which count rounds there; nothing says here whose header the caller has. */
+  require(outReq, (uint64_t)nBarriers * GCCL_GIN_OLD_EPOCHS, 4, &outHandle->unused);
   outReq->ginSignalCount = nBarriers * team.nRanks;
   outReq->outGinSignalStart = &outHandle->signal0;
   return ncclSuccess;

@@ -15,6 +15,9 @@ enum gccl_devcomm_form { GCCL_FORM_22803, GCCL_FORM_22807, GCCL_FORM_22902, GCCL
 
 enum { GCCL_DEVCOMM_OUTPUTS = 64 };
 
+/* What GIN barriers of 2.28.7 to 2.29.3 have in the resource buffer: rounds, 32 bits for each of four contexts. */
+enum { GCCL_GIN_OLD_EPOCHS = 16 };
+
 /* A device communicator on its way, in one block of malloc. Offsets and handles are known when the call is made, addresses later. */
 typedef struct {
   struct ncclComm *comm;

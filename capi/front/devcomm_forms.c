@@ -88,9 +88,15 @@ static void write_lsa(lsa_part *to, const struct ncclDevComm *d) {
   memcpy(to->inlined, d->resourceWindow, sizeof to->inlined);
 }
 
-/* Headers before 2.30 get the LSA part only: their GIN formats are others. */
+/* What 2.28.7 to 2.29.7 have in common: one connection. */
 static void write_22807(form_22807 *to, const struct ncclDevComm *d) {
-  *to = (form_22807){0};
+  *to = (form_22807){.railGinBarrier = d->railGinBarrier,
+                     .ginContextCount = d->ginConnectionCount,
+                     .ginTypes = {d->ginNetDeviceTypes[0]},
+                     .ginHandles = {d->ginHandles[0]},
+                     .ginSignalCount = d->ginSignalCount,
+                     .ginCounterCount = d->ginCounterCount,
+                     .ginSignalShadows = d->ginSignalShadows};
   write_lsa(&to->lsa, d);
 }
 
@@ -106,10 +112,19 @@ void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncc
     return;
   }
   case GCCL_FORM_22807:
-  case GCCL_FORM_22902: write_22807(out, d); return;
+  case GCCL_FORM_22902: { /* a handle for each context */
+    form_22807 *to = out;
+    write_22807(to, d);
+    to->ginContextCount = (uint8_t)d->ginContextCount;
+    for (uint32_t i = 1; i < d->ginContextCount; i++) {
+      to->ginTypes[i] = to->ginTypes[0];
+      to->ginHandles[i] = (char *)to->ginHandles[0] + i * GCCL_PROXY_CONTEXT_OLD;
+    }
+    return;
+  }
   case GCCL_FORM_22907: {
     form_22907 *to = out;
-    *to = (form_22907){.abortFlag = d->abortFlag};
+    *to = (form_22907){.ginContextCount = d->ginContextCount, .ginIsRailed = d->ginConnectionsRailed, .abortFlag = d->abortFlag};
     write_22807(&to->old, d);
     return;
   }
@@ -193,6 +208,11 @@ static void read_unversioned(struct ncclDevCommRequirements *to, enum gccl_devco
   to->ginCounterCount = r->ginCounterCount;
 }
 
+/* Before 2.30 hybrid barriers share those of the LSA team and the rail (NCCL 2.28.9 and 2.29.7, src/dev_runtime.cc). */
+static void share_barriers(struct ncclDevCommRequirements *r, enum gccl_devcomm_form form) {
+  if (form < GCCL_FORM_23003 && r->lsaBarrierCount < r->barrierCount) r->lsaBarrierCount = r->barrierCount;
+}
+
 ncclResult_t gccl_devcomm_read(struct ncclDevCommRequirements *to, enum gccl_devcomm_form *form, const void *reqs, const char *call) {
   *to = (struct ncclDevCommRequirements)NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
   struct {
@@ -207,6 +227,7 @@ ncclResult_t gccl_devcomm_read(struct ncclDevCommRequirements *to, enum gccl_dev
     *form = gccl_devcomm_unversioned();
     read_unversioned(to, *form, reqs);
     to->version = *form == GCCL_FORM_22803 ? 22803 : 22807;
+    share_barriers(to, *form);
     return ncclSuccess;
   }
   /* The versions whose structures are known (NCCL 2.30.7, src/dev_runtime.cc, accepts the same). */
@@ -229,6 +250,7 @@ ncclResult_t gccl_devcomm_read(struct ncclDevCommRequirements *to, enum gccl_dev
     return gccl_fail(ncclInvalidUsage, "%s: reqs says that it has %llu bytes: set it to NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER", call,
                      (unsigned long long)head.size);
   memcpy(to, reqs, head.size < sizeof *to ? head.size : sizeof *to);
+  share_barriers(to, *form);
   return ncclSuccess;
 }
 

@@ -22,10 +22,11 @@ import (
 // Format is one of NCCL's layouts of a descriptor.
 type Format int
 
-// The formats: of callers of 2.28.9, and of 2.30.
+// The formats: of callers of 2.28.7 to 2.29.3, of 2.29.5 to 2.29.7, and of 2.30.
 const (
-	Format64  Format = C.GFD_64
-	Format128 Format = C.GFD_128
+	Format64     Format = C.GFD_64
+	Format64Wide Format = C.GFD_64_WIDE
+	Format128    Format = C.GFD_128
 )
 
 // Parts of a descriptor's operation.

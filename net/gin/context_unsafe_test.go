@@ -45,7 +45,7 @@ func TestDescriptorsAreNCCLs(t *testing.T) {
 			d.Weak = weak != 0
 		default:
 			fields := strings.Fields(line)
-			format := map[string]gin.Format{"64": gin.Format64, "128": gin.Format128}[fields[0]]
+			format := map[string]gin.Format{"64": gin.Format64, "64w": gin.Format64Wide, "128": gin.Format128}[fields[0]]
 			got, ok := d.Encode(format)
 			if fields[1] == "-" {
 				if ok {
@@ -67,29 +67,29 @@ func TestDescriptorsAreNCCLs(t *testing.T) {
 			checked++
 		}
 	}
-	if checked < 12 {
+	if checked < 19 {
 		t.Errorf("only %d descriptors were checked", checked)
 	}
 }
 
 // Any words either are refused or mean something that the format can say again.
 func FuzzDescriptor(f *testing.F) {
-	f.Add(true, []byte{})
-	f.Add(false, bytes.Repeat([]byte{1}, 64))
+	f.Add(1, []byte{})
+	f.Add(0, bytes.Repeat([]byte{1}, 64))
 	for _, d := range []gin.Descriptor{{Op: gin.Put, Bytes: 9}, {Op: gin.Put | gin.Inline, Bytes: 8, Value: 1 << 60}, {Op: gin.VASignal | gin.SignalAdd, SignalValue: 7}} {
-		for _, format := range []gin.Format{gin.Format64, gin.Format128} {
+		for _, format := range []gin.Format{gin.Format64, gin.Format64Wide, gin.Format128} {
 			w, _ := d.Encode(format)
 			var b []byte
 			for _, v := range w {
 				b = binary.LittleEndian.AppendUint64(b, v)
 			}
-			f.Add(format == gin.Format128, b)
+			f.Add(int(format), b)
 		}
 	}
-	f.Fuzz(func(t *testing.T, wide bool, b []byte) {
-		format, n := gin.Format64, 8
-		if wide {
-			format, n = gin.Format128, 16
+	f.Fuzz(func(t *testing.T, form int, b []byte) {
+		format, n := []gin.Format{gin.Format64, gin.Format128, gin.Format64Wide}[uint(form)%3], 8
+		if format == gin.Format128 {
+			n = 16
 		}
 		words := make([]uint64, n)
 		for i := range words {

@@ -15,28 +15,30 @@ static void *take(block *b, size_t n, size_t size) {
   return at;
 }
 
-static void describe_proxy(gin *g, const gin_device *d, block *b) {
+static void describe_proxy(gin *g, const gin_want *want, const gin_device *d, block *b) {
   size_t n = (size_t)g->nranks;
-  gccl_proxy_context *out = take(b, (size_t)d->n, sizeof *out);
+  char *out = take(b, (size_t)d->n, want->context_bytes);
   for (int i = 0; i < d->n; i++) {
     const gin_context *x = &g->context[d->first[i]];
     uint64_t *offsets = take(b, x->nsignals + 1, sizeof *offsets);
     uint32_t *issued = take(b, n, sizeof *issued), *visible = take(b, n, sizeof *visible);
     if (!b->base) continue;
-    out[i] = (gccl_proxy_context){.nranks = g->nranks,
-                                  .queue_size = x->depth,
-                                  .queues = (uint64_t *)x->rings,
-                                  .pis = x->pis,
-                                  .cis = x->cis,
-                                  .counters = x->counters,
-                                  .signals = x->signals,
-                                  .signal_offsets = offsets,
-                                  .last_issued_get = issued,
-                                  .last_visible_get = visible};
+    gccl_proxy_context c = {.nranks = g->nranks,
+                            .queue_size = x->depth,
+                            .queues = (uint64_t *)x->rings,
+                            .pis = x->pis,
+                            .cis = x->cis,
+                            .counters = x->counters,
+                            .signals = x->signals,
+                            .signal_offsets = offsets,
+                            .last_issued_get = issued,
+                            .last_visible_get = visible};
+    memcpy(out + (size_t)i * want->context_bytes, &c, want->context_bytes);
   }
 }
 
-static void describe_queues(gin *g, const gin_device *d, block *b) {
+static void describe_queues(gin *g, const gin_want *want, const gin_device *d, block *b) {
+  (void)want;
   size_t n = (size_t)g->nranks;
   gccl_gdaki_context *out = take(b, (size_t)d->n, sizeof *out);
   for (int i = 0; i < d->n; i++) {
@@ -93,7 +95,7 @@ void gin_device_close(gin *g, gin_device *d, int keep) {
 }
 
 gin_device *gin_device_open(gin *g, const gin_want *w) {
-  gin_device *d = calloc(1, sizeof *d);
+  gin_device *d = w->nic || (w->context_bytes >= GCCL_PROXY_CONTEXT_OLD && w->context_bytes <= sizeof(gccl_proxy_context)) ? calloc(1, sizeof *d) : NULL;
   if (!d) return NULL;
   for (; d->n < (int)w->n; d->n++) {
     int x = d->n == GIN_CONTEXTS ? -1
@@ -103,12 +105,12 @@ gin_device *gin_device_open(gin *g, const gin_want *w) {
     d->first[d->n] = x;
   }
   block b = {0};
-  void (*describe)(gin *, const gin_device *, block *) = w->nic ? describe_queues : describe_proxy;
-  describe(g, d, &b); /* counts */
+  void (*describe)(gin *, const gin_want *, const gin_device *, block *) = w->nic ? describe_queues : describe_proxy;
+  describe(g, w, d, &b); /* counts */
   if (d->n == (int)w->n && (b.base = aligned_alloc(2 * GCCL_LINE, b.used))) {
     memset(b.base, 0, b.used);
     b.used = 0;
-    describe(g, d, &b);
+    describe(g, w, d, &b);
     d->contexts = b.base;
     return d;
   }

@@ -17,6 +17,7 @@ import (
 type Want struct {
 	NIC                                bool   // send queues of the software NIC; otherwise descriptors
 	Format                             Format // of descriptors
+	ContextBytes                       int    // of a gccl_proxy_context as the kernels' header has it
 	Contexts, Signals, Counters, Depth int
 }
 
@@ -28,7 +29,7 @@ type Device struct {
 
 // OpenDevice opens them. All ranks open the same in the same order.
 func (g *Gin) OpenDevice(w Want) (*Device, error) {
-	v := C.gin_want{nic: cbool(w.NIC), format: C.int(w.Format), n: C.uint32_t(w.Contexts),
+	v := C.gin_want{nic: cbool(w.NIC), format: C.int(w.Format), context_bytes: C.uint32_t(w.ContextBytes), n: C.uint32_t(w.Contexts),
 		nsignals: C.uint32_t(w.Signals), ncounters: C.uint32_t(w.Counters), depth: C.uint32_t(w.Depth)}
 	var p *C.gin_device
 	g.with(func() { p = C.gin_device_open(g.p, &v) })

@@ -26,10 +26,11 @@ static const char *nonsense(uint32_t op) {
 }
 
 int gfd_encode(int format, const gfd *d, uint64_t *w) {
-  uint32_t counter_bits = format == GFD_128 ? 23 : 16, signal_bits = format == GFD_128 ? 24 : 16;
+  int narrow = format == GFD_64;
+  uint32_t counter_bits = narrow ? 16 : 23, signal_bits = narrow ? 16 : 24;
   uint64_t w1 = d->src_off, w2 = d->src_window;
   if (nonsense(d->op) || !fits(d->bytes, 57) || !fits(d->counter, counter_bits) || !fits(d->signal, signal_bits)) return 0;
-  if (format == GFD_64 && (!fits(d->op, 6) || !d->strong)) return 0;
+  if (format != GFD_128 && (!fits(d->op, 6) || !d->strong)) return 0;
   if (d->op & GCCL_GFD_VA_SIGNAL) w1 = d->signal_off, w2 = d->signal_window;
   if (!fits(w1, 63) || !fits(w2, 63) || !fits(d->dst_off, 63) || !fits(d->dst_window, 63)) return 0;
   if (d->op & GCCL_GFD_INLINE && d->bytes > 8) return 0;
@@ -48,7 +49,10 @@ int gfd_encode(int format, const gfd *d, uint64_t *w) {
   }
   w[DST_OFF] |= put(d->dst_off, 1, 63);
   w[DST_WINDOW] |= put(d->dst_window, 1, 63);
-  w[COMPLETION] |= put(d->counter, 8, 16) | put(d->signal, 24, 16) | put(d->signal_value, 40, 16);
+  if (narrow)
+    w[COMPLETION] |= put(d->counter, 8, 16) | put(d->signal, 24, 16) | put(d->signal_value, 40, 16);
+  else
+    w[COMPLETION] |= put(d->counter, 1, 23) | put(d->signal, 24, 24) | put(d->signal_value, 48, 16);
   w[SIGNAL_VALUE] |= put(d->signal_value >> 16, 8, 16) | put(d->signal_value >> 32, 24, 32);
   return 1;
 }
@@ -81,14 +85,14 @@ const char *gfd_decode(int format, const uint64_t *w, gfd *d) {
   }
   d->dst_off = get(w[DST_OFF], 1, 63);
   d->dst_window = get(w[DST_WINDOW], 1, 63);
-  if (format == GFD_128) {
-    d->counter = (uint32_t)get(w[COMPLETION], 1, 23);
-    d->signal = (uint32_t)get(w[COMPLETION], 24, 24);
-    d->signal_value = get(w[COMPLETION], 48, 16);
-  } else {
+  if (format == GFD_64) {
     d->counter = (uint32_t)get(w[COMPLETION], 8, 16);
     d->signal = (uint32_t)get(w[COMPLETION], 24, 16);
     d->signal_value = get(w[COMPLETION], 40, 16);
+  } else {
+    d->counter = (uint32_t)get(w[COMPLETION], 1, 23);
+    d->signal = (uint32_t)get(w[COMPLETION], 24, 24);
+    d->signal_value = get(w[COMPLETION], 48, 16);
   }
   d->signal_value |= get(w[SIGNAL_VALUE], 8, 16) << 16 | get(w[SIGNAL_VALUE], 24, 32) << 32;
   if (d->op & GCCL_GFD_SIGNAL_INC) d->signal_value = 1;

@@ -1,16 +1,16 @@
 /* Descriptors of NCCL's GIN proxy, as kernels compiled against NVIDIA's headers write them.
  *
- * Facts from NCCL 2.30.7, src/include/nccl_device/gin/proxy/gin_proxy_device_host_common.h, and the header of the same name in
- * 2.28.9 (read 2026-11-29): every 8-byte word has a valid bit in bit 0, so that the consumer needs no order between words; it
- * stores zero into all of them before the slot counts as free. 2.28 has 8 words with the operation in the header, 2.30 has 16
- * (the last 8 are reserved) with the operation in word 7 and a version in the header, where signals are strong below version 2.
+ * Facts from NCCL's src/include/nccl_device/gin/proxy/gin_proxy_device_host_common.h in 2.28.9, 2.29.3, 2.29.7, 2.30.3 and 2.30.7 (read
+ * 2026-11-29 and 30): every 8-byte word has a valid bit in bit 0, so that the consumer needs no order between words; it stores zero into all
+ * of them before the slot counts as free. Before 2.30 there are 8 words with the operation in the header; 2.30 has 16 (the last 8 are reserved)
+ * with the operation in word 7 and a version in the header, where signals are strong below version 2.
  */
 #ifndef GCCL_GIN_GFD_H
 #define GCCL_GIN_GFD_H
 
 #include "../../include/gccl_device/impl/gfd.h"
 
-enum gfd_format { GFD_64 = 0, GFD_128 = 1 };
+enum gfd_format { GFD_64 = GCCL_GFD_FORMAT_64, GFD_128 = GCCL_GFD_FORMAT_128, GFD_64_WIDE = GCCL_GFD_FORMAT_64_WIDE };
 
 typedef gccl_gfd gfd;
 

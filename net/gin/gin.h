@@ -178,11 +178,13 @@ void gin_context_signal(gin *, gin_peer *, const gccl_msg_signal *);
 typedef struct {
   int nic;                                /* send queues of the software NIC; otherwise descriptors */
   int format;                             /* of descriptors */
+  uint32_t context_bytes;                 /* of a gccl_proxy_context as the kernels' header has it */
   uint32_t n, nsignals, ncounters, depth; /* contexts, and of each */
 } gin_want;
 typedef struct {
   int n, first[GIN_CONTEXTS]; /* numbers of the contexts */
-  void *contexts; /* n × gccl_proxy_context or gccl_gdaki_context; one block with all they point to, but the contexts' own memory */
+  /* n × gccl_proxy_context (context_bytes apart) or gccl_gdaki_context; one block with all they point to, but the contexts' own memory */
+  void *contexts;
 } gin_device;
 /* NULL without room. All ranks open the same in the same order. */
 gin_device *gin_device_open(gin *, const gin_want *);

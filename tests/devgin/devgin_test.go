@@ -1,5 +1,5 @@
-// Package devgin runs kernels on the CPU that use GIN: the suites of prog/ over every backend and transport, and the mistakes of
-// mistakes/.
+// Package devgin runs kernels on the CPU that use GIN: the suites of prog/ over every backend and transport, the mistakes of
+// mistakes/, and in old/ what kernels do that were compiled with another header.
 //
 // This package must not import any package of the library: it sees what a foreign program sees.
 package devgin
@@ -16,7 +16,7 @@ import (
 	"github.com/gccl/gccl/tests/internal/rankrun"
 )
 
-var suites, mistakes, checked *rankrun.Program
+var suites, mistakes, checked, old *rankrun.Program
 
 func TestMain(m *testing.M) {
 	for _, b := range []struct {
@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 		{&suites, "tests/devgin/prog", nil},
 		{&mistakes, "tests/devgin/mistakes", nil},
 		{&checked, "tests/devgin/mistakes", []string{"-DGCCL_DEVICE_DEBUG"}},
+		{&old, "tests/devgin/old", nil},
 	} {
 		p, err := rankrun.BuildCXX("devgin", b.folder, b.options...)
 		if err != nil {
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		*b.p = p
 	}
 	code := m.Run()
-	for _, p := range []*rankrun.Program{suites, mistakes, checked} {
+	for _, p := range []*rankrun.Program{suites, mistakes, checked, old} {
 		p.Close()
 	}
 	os.Exit(code)
@@ -82,6 +83,23 @@ func TestGin(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// Kernels that were compiled with an older header of NVIDIA's: each form of the structures and of the descriptors. With LSA teams of one rank GIN
+// is there without being asked for, as between nodes.
+func TestOldHeaders(t *testing.T) {
+	for _, version := range []string{"2.28.9", "2.29.3", "2.29.7", "2.30.3"} {
+		for _, c := range []struct{ ranks, env string }{
+			{"1", ""}, {"3", ""}, {"2", "NCCL_NET=socket"}, {"4", "NCCL_LSA_TEAM_SIZE=2 NCCL_NET=shm"}, {"2", "NCCL_LSA_TEAM_SIZE=1 GCCL_GIN=direct,proxy"},
+		} {
+			t.Run(version+" "+c.ranks+" "+c.env, func(t *testing.T) {
+				out, err := run(t, old, strings.Fields(c.env), c.ranks, version)
+				if err != nil || !strings.Contains(out, "ok "+version) || strings.Contains(out, "not ok") {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
 	}
 }
 

@@ -351,8 +351,9 @@ static void table_set(ncclComm_s *c, int slot, const gccl_window *w) {
 }
 
 void gccl_ctl_window_keys(gccl_window *w, void *keys) {
-  w->dev.nccl.ginWins[0] = (ncclGinWindow_t)(uintptr_t)w->number; /* in descriptors */
-  w->dev.nccl.ginWins[1] = keys;                                  /* in send queues; this library's header alone */
+  for (int i = 0; i < NCCL_GIN_MAX_CONNECTIONS; i++) /* in descriptors: one for each connection, before 2.29.5 for each context */
+    w->dev.nccl.ginWins[i] = (ncclGinWindow_t)(uintptr_t)w->number;
+  w->dev.keys = keys;
 }
 
 void gccl_ctl_window_resource(gccl_window *w) { w->resource = 1; }

@@ -55,7 +55,8 @@ struct gcclWindow_device {
   uint64_t size;     /* bytes of the part of this rank */
   void const *owner; /* the communicator: the same as gcclDevComm_own.owner */
   int32_t lsaSize;
-  int32_t number; /* of the registration, the same at all ranks */
+  int32_t number;   /* of the registration, the same at all ranks */
+  void const *keys; /* gccl_gdaki_mem (impl/mlx5.h): for send queues */
 };
 
 /* The resource window inside ncclDevComm: what of ncclWindow_vidmem the pointer functions need, at the same offsets. */

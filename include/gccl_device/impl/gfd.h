@@ -1,5 +1,5 @@
-/* Descriptors of NCCL's GIN proxy (2.30 format) and the queues that kernels store them in, for whoever writes them (a GPU thread, a CPU
- * thread) and for the agent that reads them. One C header for C, C++ and CUDA.
+/* Descriptors of NCCL's GIN proxy and the queues that kernels store them in, for whoever writes them (a GPU thread, a CPU thread) and for
+ * the agent that reads them. One C header for C, C++ and CUDA. This header's kernels write the format of 2.30.7; older ones are read only.
  *
  * Facts from NCCL 2.30.7, src/include/nccl_device/gin/proxy/gin_proxy_device_host_common.h and gin_proxy.h (read 2026-11-30): 16 words of 8
  * bytes; bit 0 of each says that it is valid, so that the words may be stored in any order; the last 8 are reserved. */
@@ -13,6 +13,13 @@
 #endif
 
 #include "mlx5.h"
+
+/* Formats, by the headers that write them. */
+enum {
+  GCCL_GFD_FORMAT_64 = 0,     /* 2.28.7 to 2.29.3: signals and counters have 16 bits */
+  GCCL_GFD_FORMAT_128 = 1,    /* 2.30 */
+  GCCL_GFD_FORMAT_64_WIDE = 2 /* 2.29.5 to 2.29.7: signals and counters as in 2.30 */
+};
 
 /* ncclGinProxyOp_t. */
 enum {
@@ -62,8 +69,9 @@ GCCL_MLX5_FN void gccl_gfd_words(const gccl_gfd *d, uint64_t *w) {
   w[6] |= (uint64_t)(d->strong != 0) << 1 | (d->signal_value >> 16) << 8;
 }
 
-/* A context of the proxy: NCCL's ncclGinProxyGpuCtx_t (72 bytes; 2.28.9 knows the first 48). ginHandles points at one for each context
- * id. Arrays by rank unless said otherwise. */
+/* A context of the proxy: NCCL's ncclGinProxyGpuCtx_t. Headers before 2.30.7 have the fields before signal_offsets alone, and reset a signal
+ * by storing 0. ginHandles[0] points at one for each context id; before 2.29.5 ginHandles[i] points at context i. Arrays by rank unless said
+ * otherwise. */
 typedef struct {
   int32_t nranks;
   uint32_t queue_size;      /* descriptors of a queue: a power of two */
@@ -75,6 +83,8 @@ typedef struct {
   uint64_t *signal_offsets; /* by number: what a reset has left; kernels. Value = signal - offset */
   uint32_t *last_issued_get, *last_visible_get;
 } gccl_proxy_context;
+
+#define GCCL_PROXY_CONTEXT_OLD 48 /* bytes that headers before 2.30.7 have */
 
 /* Signals and counters of puts that the calling threads do themselves (backend `direct`). They have words of their own, because those of
  * the other backends have another writer. */

@@ -13,7 +13,9 @@ namespace gccl {
 namespace device {
 
 NCCL_DEVICE_INLINE gccl_gdaki_context *gdakiOf(Gin const &gin) { return static_cast<gccl_gdaki_context *>(gin._ginHandle) + gin.contextId; }
-NCCL_DEVICE_INLINE gccl_gdaki_mem const *gdakiKeys(ncclWindow_t w) { return static_cast<gccl_gdaki_mem const *>(loadConst(&w->ginWins[1])); }
+NCCL_DEVICE_INLINE gccl_gdaki_mem const *gdakiKeys(ncclWindow_t w) {
+  return static_cast<gccl_gdaki_mem const *>(loadConst(&reinterpret_cast<gcclWindow_device const *>(w)->keys));
+}
 NCCL_DEVICE_INLINE bool gdakiAlone(Gin const &gin) { return gin.resourceSharingMode == NCCL_GIN_RESOURCE_SHARING_THREAD; }
 
 /* A lock that nobody waits for: whoever gets it does the work of all. */

@@ -108,7 +108,7 @@ static void properties(struct team *t) {
     put(old, 8, (int)NCCL_API_MAGIC);
     put(old, 12, 22903);
     OK(r, ncclCommQueryProperties(t->comm[i], (void *)old));
-    TRUE(r, int_at(old, 16) == r && int_at(old, 20) == t->nranks && old[32] == 1 && old[34] == 0);
+    TRUE(r, int_at(old, 16) == r && int_at(old, 20) == t->nranks && old[32] == 1 && old[34] == NCCL_GIN_TYPE_PROXY);
     for (size_t k = 40; k < ROOM; k++)
       if (!TRUE(r, old[k] == FILL)) break;
     p.magic = 1;
