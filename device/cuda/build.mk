@@ -12,7 +12,7 @@ CUDA_PTX    := 80
 cuda_virtual = $(if $(filter 80,$(1)),80,90) # the PTX that an architecture's code is made from: the sources know two of them
 CUDA_VIRTUAL := $(sort $(foreach a,$(CUDA_ARCHS) $(CUDA_PTX),$(call cuda_virtual,$(a))))
 CUDA_TYPES  := i8 u8 i32 u32 i64 u64 f16 f32 f64 bf16 f8e4m3 f8e5m2
-CUDA_UNITS  := $(foreach k,leader direct ll,$(CUDA_TYPES:%=$(k)_fold-%) $(k)_copy) multimem
+CUDA_UNITS  := $(foreach k,leader direct ll,$(CUDA_TYPES:%=$(k)_fold-%) $(k)_copy) multimem wait
 CUDA_HEADERS := $(wildcard device/cuda/kernels/*.cuh device/cuda/nvrtc/*.h device/layout/*.h device/host/reduce/convert.h)
 CUDA_WHEELS := nvidia-cuda-nvrtc-cu12==12.8.93 nvidia-cuda-nvcc-cu12==12.8.93 nvidia-nvfatbin-cu12==12.8.90 \
   nvidia-cuda-cccl-cu12==12.8.90 nvidia-cuda-runtime-cu12==12.8.90

@@ -27,6 +27,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
   }
   d->comm = c;
   d->cx = x;
+  d->tail.executor = -1;
   atomic_store(&d->refs, 1);
   pthread_mutex_init(&d->guard, NULL);
   pthread_mutex_init(&d->order, NULL);
@@ -176,6 +177,7 @@ int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *tex
   }
   int rc = meet(d, all, text, max);
   gccl_cuda_leave(d->cx, before);
+  if (rc == 0) gccl_cuda_driven(d);
   atomic_store(&d->met, rc == 0);
   return rc;
 }
@@ -185,8 +187,8 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   atomic_store(&d->met, 0);
   if (gccl_cuda_release_end(d)) return 1;
   int entered = gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS;
-  gccl_cuda_event_unref(d->tail);
-  d->tail = NULL;
+  gccl_cuda_event_unref(d->tail.event);
+  d->tail.event = NULL;
   gccl_cuda_imports_drop(d);
   if (entered) gccl_cuda_stage_free(d);
   for (int q = 0; d->peer && q < d->nranks; q++) {

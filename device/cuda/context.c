@@ -25,13 +25,17 @@ CUfunction gccl_cuda_kernel(const gccl_cuda_context *x, unsigned coll, unsigned 
   return x->plain[coll];
 }
 
-static CUresult find(gccl_cuda_context *x, unsigned coll, unsigned dtype, unsigned op, CUfunction *out, char *name) {
+static CUresult find(gccl_cuda_context *x, const char *name, CUfunction *out) {
   int threads;
-  if (gccl_leader_kernel_name(name, coll, dtype, op)) return CUDA_SUCCESS; /* there is none */
   CUresult e = gccl_cu.ModuleGetFunction(out, x->module, name);
   if (!e && gccl_cu.FuncLoad) e = gccl_cu.FuncLoad(*out);
   if (!e) e = gccl_cu.FuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, *out);
   return e;
+}
+
+static CUresult find_leader(gccl_cuda_context *x, unsigned coll, unsigned dtype, unsigned op, CUfunction *out, char *name) {
+  if (gccl_leader_kernel_name(name, coll, dtype, op)) return CUDA_SUCCESS; /* there is none */
+  return find(x, name, out);
 }
 
 static CUresult load(gccl_cuda_context *x, char *text, size_t max) {
@@ -43,10 +47,14 @@ static CUresult load(gccl_cuda_context *x, char *text, size_t max) {
   }
   CUresult e = gccl_cu.ModuleLoadData(&x->module, image);
   for (unsigned coll = 0; coll < GCCL_NUM_COLLS && !e; coll++)
-    if (!gccl_coll_folds(coll)) e = find(x, coll, 0, 0, &x->plain[coll], name);
+    if (!gccl_coll_folds(coll)) e = find_leader(x, coll, 0, 0, &x->plain[coll], name);
   for (int i = 0; i < 3 && !e; i++)
     for (unsigned type = 0; type < 12 && !e; type++)
-      for (unsigned op = 0; op < GCCL_WORK_OPS && !e; op++) e = find(x, folding[i], type, op, &x->fold[i][type][op], name);
+      for (unsigned op = 0; op < GCCL_WORK_OPS && !e; op++) e = find_leader(x, folding[i], type, op, &x->fold[i][type][op], name);
+  if (!e) {
+    snprintf(name, sizeof name, "%s", gccl_wait_kernel_name);
+    e = find(x, name, &x->wait);
+  }
   if (e) snprintf(text, max, "%s on device %d (%s): error %d (%s)", name, x->ordinal, x->name, e, gccl_cuda_text(e));
   return e;
 }

@@ -45,6 +45,7 @@ struct gccl_cuda_context {
   CUmodule module;
   CUfunction fold[3][12][GCCL_WORK_OPS]; /* all-reduce, reduce-scatter, reduce; type; operator */
   CUfunction plain[GCCL_NUM_COLLS];
+  CUfunction wait;
   pthread_mutex_t lock;
   gccl_cuda_event *free; /* of the pool */
 };
@@ -69,6 +70,7 @@ void gccl_cuda_unpin(void *ptr);
 typedef struct {
   uint64_t launch; /* the peer's launch towards this rank that is under way or was last */
   uint32_t left;   /* its operations that are still to be executed here */
+  uint8_t away;    /* it waits by its word for some of them */
 } gccl_cuda_served;
 
 typedef struct {
@@ -79,6 +81,15 @@ typedef struct {
 } gccl_cuda_peer;
 
 typedef struct gccl_cuda_import gccl_cuda_import;
+
+/* How the end of an operation is known: an event behind it, or the executor's word for the launch with that number. */
+typedef struct {
+  gccl_cuda_event *event; /* NULL: by the word, or there was no operation */
+  int executor;           /* -1: not by a word */
+  uint32_t number;
+  CUstream stream;
+  uint64_t capture;
+} gccl_cuda_tail;
 
 typedef struct gccl_cuda_comm {
   struct ncclComm *comm;
@@ -92,9 +103,7 @@ typedef struct gccl_cuda_comm {
   uint64_t *sent, *received;
   uint64_t colls;
   /* The end of the last operation, for the next one if that is on another stream. */
-  gccl_cuda_event *tail;
-  CUstream tail_stream;
-  uint64_t tail_capture;
+  gccl_cuda_tail tail;
   pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
   gccl_cuda_import *imports;
   _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS]; /* the capture that has a pair of words; 0: free */
@@ -157,6 +166,8 @@ typedef struct gccl_cuda_batch {
   uint64_t ticket;
   /* State. */
   int phase, announced, rc, blocked_on;
+  int leave;    /* the executor's call is not to be waited for any longer */
+  int executor; /* whose word says that all of the batch is done, after leaving; -1: none */
   gccl_op *blocked;
   CUstream stream; /* all of it runs here */
   uint64_t capture;

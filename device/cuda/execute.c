@@ -11,13 +11,14 @@ typedef struct {
   gccl_cuda_comm *d;
   gccl_cuda_memops ops;
   gccl_copy_work copies; /* messages of this wave */
-  gccl_cuda_record *events[GCCL_LEADER_RANKS * 2];
+  struct {
+    gccl_cuda_record *record;
+    int rank, last; /* of its launch */
+  } events[GCCL_LEADER_RANKS * 2];
   int nevents;
 } pass;
 
-static gccl_cuda_record *record_of(const gccl_cuda_comm *d, const gccl_op *x, int rank) {
-  return x->kind == GCCL_DO_COLL ? coll_record(d, rank, x->seq) : message_record(d, rank, d->rank, x->seq);
-}
+static gccl_cuda_record *record_of(const gccl_cuda_comm *d, const gccl_op *x, int rank) { return gccl_cuda_record_of(d, x, rank); }
 
 /* The ranks whose records an operation needs: all others, or the sender. */
 static int first_peer(const gccl_op *x) { return x->kind == GCCL_DO_COLL ? 1 : x->root; }
@@ -82,10 +83,9 @@ static CUresult acquire(pass *p, const gccl_op *x) {
   for (int q = first_peer(x); q <= last_peer(x) && !e; q++) {
     const gccl_cuda_record *r = record_of(d, x, q);
     if (d->served[q].launch == r->launch) continue;
-    d->served[q] = (gccl_cuda_served){r->launch, r->in_launch};
+    d->served[q] = (gccl_cuda_served){r->launch, r->in_launch, 0};
     if (r->sync == GCCL_CUDA_WORD) {
-      e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, ready_word(d, q, d->rank, r->slot), 1);
-      if (!e) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, q, d->rank, r->slot), 0);
+      e = gccl_cuda_await(&p->ops, p->b->stream, ready_word(d, q, d->rank, r->slot), r->slot, r->launch);
       continue;
     }
     gccl_cuda_event *v = (gccl_cuda_event *)(uintptr_t)r->ready;
@@ -105,30 +105,41 @@ static CUresult release(pass *p, const gccl_op *x) {
     gccl_cuda_record *r = record_of(d, x, q);
     int last = --d->served[q].left == 0;
     if (r->sync == GCCL_CUDA_EVENT) {
-      p->events[p->nevents++] = r;
+      p->events[p->nevents].record = r;
+      p->events[p->nevents].rank = q;
+      p->events[p->nevents++].last = last;
       if (p->nevents == GCCL_LEADER_RANKS * 2) e = mark(p);
       continue;
     }
-    if (last) e = gccl_cuda_memop(&p->ops, p->b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, q, d->rank, r->slot), 1);
+    if (last) e = gccl_cuda_say(&p->ops, p->b->stream, done_word(d, q, d->rank, r->slot), r->slot, r->launch);
     gccl_cuda_taken(r);
   }
   return e;
 }
 
-/* One event for all ranks of this process that wait on the host for this pass. */
+/* One event for all ranks of this process that wait on the host for this pass; the word for those that no longer do. */
 static CUresult mark(pass *p) {
+  gccl_cuda_comm *d = p->d;
   CUresult e = gccl_cuda_memops_flush(&p->ops, p->b->stream);
   if (e || p->nevents == 0) return e;
   gccl_cuda_event *v = gccl_cuda_event_get(p->d->cx);
   if (!v) return CUDA_ERROR_OUT_OF_MEMORY;
   atomic_store(&v->refs, p->nevents);
   if ((e = gccl_cu.EventRecord(v->event, p->b->stream))) return e;
-  for (int i = 0; i < p->nevents; i++) {
-    p->events[i]->done = (uint64_t)(uintptr_t)v;
-    gccl_cuda_taken(p->events[i]);
+  for (int i = 0; i < p->nevents && !e; i++) {
+    gccl_cuda_record *r = p->events[i].record;
+    gccl_cuda_served *s = &d->served[p->events[i].rank];
+    uint64_t launch = r->launch;
+    r->done = (uint64_t)(uintptr_t)v;
+    if (!gccl_cuda_claim(r, GCCL_CUDA_TAKEN)) {
+      s->away = 1;
+      gccl_cuda_event_unref(v);
+      gccl_cuda_taken(r);
+    }
+    if (s->away && p->events[i].last) e = gccl_cuda_say(&p->ops, p->b->stream, done_word(d, p->events[i].rank, d->rank, 0), 0, launch);
   }
   p->nevents = 0;
-  return e;
+  return e ? e : gccl_cuda_memops_flush(&p->ops, p->b->stream);
 }
 
 /* Average: floats are scaled before the fold, integers divided after it. */

@@ -3,7 +3,7 @@
  *   begin    its turn has come; its stream is ordered behind the communicator's last operation
  *   publish  "ready" is in the stream; the records of operations that another rank executes are out
  *   execute  operations of which this rank is the executor: wait (on the host) for the others' records, launch
- *   finish   the stream waits for the executors' ends
+ *   finish   the stream waits for the executors' ends: on the host until they have launched, if they are of this process (meet.c)
  *
  * All batches of a launch publish before any executes, and all execute before a stream waits for another executor, so that no stream
  * waits for something that is enqueued behind it. Nothing here waits for the device.
@@ -14,8 +14,6 @@
 #include <time.h>
 
 #include "launch.h"
-
-enum { PH_NEW, PH_PUBLISH, PH_EXECUTE, PH_FINISH, PH_END };
 
 int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what) {
   const char *hint = "";
@@ -36,7 +34,7 @@ CUresult gccl_cuda_memops_flush(gccl_cuda_memops *m, CUstream s) {
   return gccl_cu.StreamBatchMemOp(s, n, m->op, 0);
 }
 
-CUresult gccl_cuda_memop(gccl_cuda_memops *m, CUstream s, int operation, CUdeviceptr at, uint32_t value) {
+static CUresult memop(gccl_cuda_memops *m, CUstream s, int operation, CUdeviceptr at, uint32_t value, unsigned flags) {
   if (m->n == MEMOPS) {
     CUresult e = gccl_cuda_memops_flush(m, s);
     if (e) return e;
@@ -46,8 +44,24 @@ CUresult gccl_cuda_memop(gccl_cuda_memops *m, CUstream s, int operation, CUdevic
   p->value.operation = operation;
   p->value.address = at;
   p->value.value = value;
-  p->value.flags = operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ? CU_STREAM_WAIT_VALUE_EQ : CU_STREAM_WRITE_VALUE_DEFAULT;
+  p->value.flags = flags;
   return CUDA_SUCCESS;
+}
+
+CUresult gccl_cuda_say(gccl_cuda_memops *m, CUstream s, CUdeviceptr word, int slot, uint64_t number) {
+  return memop(m, s, CU_STREAM_MEM_OP_WRITE_VALUE_32, word, slot ? 1 : (uint32_t)number, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+CUresult gccl_cuda_await(gccl_cuda_memops *m, CUstream s, CUdeviceptr word, int slot, uint64_t number) {
+  if (!slot) return memop(m, s, CU_STREAM_MEM_OP_WAIT_VALUE_32, word, (uint32_t)number, CU_STREAM_WAIT_VALUE_GEQ);
+  CUresult e = memop(m, s, CU_STREAM_MEM_OP_WAIT_VALUE_32, word, 1, CU_STREAM_WAIT_VALUE_EQ);
+  return e ? e : memop(m, s, CU_STREAM_MEM_OP_WRITE_VALUE_32, word, 0, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+CUresult gccl_cuda_wait_launch(const gccl_cuda_comm *d, CUstream s, int executor, uint32_t number) {
+  gccl_wait_work w = {.word = done_word(d, d->rank, executor, 0), .value = number};
+  void *params[] = {&w};
+  return gccl_cu.LaunchKernel(d->cx->wait, 1, 1, 1, 32, 1, 1, 0, s, params, NULL);
 }
 
 /* Makes stream `to` wait for what is in `from` now. */
@@ -73,6 +87,16 @@ static CUresult join_streams(const gccl_cuda_batch *b, int before) {
   return e;
 }
 
+/* Operations of a communicator run in the order of their calls. */
+static CUresult behind_last(const gccl_cuda_batch *b) {
+  const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
+  const gccl_cuda_tail *t = &d->tail;
+  if (t->capture != b->capture || t->stream == b->stream) return CUDA_SUCCESS;
+  if (t->event) return gccl_cu.StreamWaitEvent(b->stream, t->event->event, 0);
+  if (t->executor < 0 || launch_done(d, t->executor, t->number)) return CUDA_SUCCESS;
+  return gccl_cuda_wait_launch(d, b->stream, t->executor, t->number);
+}
+
 int gccl_cuda_begin(gccl_cuda_batch *b) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
@@ -88,9 +112,9 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
                     c->nranks);
     return GCCL_RC_USAGE;
   }
-  if (d->tail && d->tail_capture == b->capture && d->tail_stream != b->stream &&
-      (e = gccl_cu.StreamWaitEvent(b->stream, d->tail->event, 0)))
-    return gccl_cuda_failed(c, e, "cuStreamWaitEvent");
+  gccl_cuda_driven(d);
+  b->executor = -1;
+  if ((e = behind_last(b))) return gccl_cuda_failed(c, e, "waiting for the communicator's last operation");
   if ((e = join_streams(b, 1))) return gccl_cuda_failed(c, e, "joining the streams of a group");
   for (int i = 0; i < b->nops; i++) {
     gccl_op *x = &b->ops[i];
@@ -111,22 +135,25 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
 int gccl_cuda_end(gccl_cuda_batch *b) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
+  gccl_cuda_tail t = {.executor = b->executor, .stream = b->stream, .capture = b->capture};
   CUresult e = join_streams(b, 0);
-  gccl_cuda_event *v = e ? NULL : gccl_cuda_event_get(d->cx);
-  if (!e && !v) e = CUDA_ERROR_OUT_OF_MEMORY;
-  if (!e) {
-    atomic_store(&v->refs, 1);
-    e = gccl_cu.EventRecord(v->event, b->stream);
+  if (t.executor >= 0) { /* nothing may stand behind the wait in its stream: meet.c */
+    t.number = (uint32_t)d->launches[t.executor];
+  } else if (!e) {
+    t.event = gccl_cuda_event_get(d->cx);
+    if (!t.event) e = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!e) {
+      atomic_store(&t.event->refs, 1);
+      e = gccl_cu.EventRecord(t.event->event, b->stream);
+    }
   }
   if (e) {
-    if (v) gccl_cuda_event_unref(v);
+    gccl_cuda_event_unref(t.event);
     return gccl_cuda_failed(c, e, "the end of an operation");
   }
   pthread_mutex_lock(&d->guard);
-  gccl_cuda_event_unref(d->tail);
-  d->tail = v;
-  d->tail_stream = b->stream;
-  d->tail_capture = b->capture;
+  gccl_cuda_event_unref(d->tail.event);
+  d->tail = t;
   pthread_mutex_unlock(&d->guard);
   return 0;
 }
@@ -215,9 +242,24 @@ static int recheck(void *arg) {
   return turns(m->b, m->n);
 }
 
+/* Lets batches that wait for other threads' executors go. Not while this thread has something to execute itself, which somebody may
+ * wait for; not in a capture, where only events of that capture order its streams; and not in the legacy stream, which may be the
+ * executor's too and for which all blocking streams wait. */
+static int leave(gccl_cuda_batch *b, int n) {
+  int any = 0;
+  for (int i = 0; i < n; i++)
+    if (b[i].phase < PH_FINISH) return 0;
+  for (int i = 0; i < n; i++)
+    if (b[i].phase == PH_FINISH && !b[i].capture && b[i].stream && b[i].stream != CU_STREAM_LEGACY) any = b[i].leave = 1;
+  return any;
+}
+
+enum { LOOK_AFTER_NS = 200000, LOOK_EVERY_NS = 1000000 };
+
 int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
   int rc = 0;
   gccl_idle idle = {0};
+  gccl_cuda_meeting meeting = {0};
   for (;;) {
     int moved = turns(b, n), left = 0;
     gccl_cuda_batch *waits = NULL;
@@ -229,17 +271,22 @@ int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
     if (!left) break;
     if (moved) {
       gccl_idle_reset(&idle);
+      gccl_cuda_met(&meeting);
       continue;
     }
     if (waits && waits->comm->sleepers) {
+      uint64_t waited = idle.since ? gccl_now_ns() - idle.since : 0;
+      if (waited > LOOK_AFTER_NS && gccl_cuda_give_up(&meeting, waits, waited) && leave(b, n)) continue;
       many m = {b, n};
       /* Several communicators: a peer of another one does not wake this sleeper. */
-      gccl_idle_wait(&idle, waits->blocked, waits->blocked_on, recheck, &m, left > 1 ? 200000 : UINT64_MAX);
+      uint64_t most = left > 1 ? LOOK_AFTER_NS : waits->phase == PH_FINISH ? LOOK_EVERY_NS : UINT64_MAX;
+      gccl_idle_wait(&idle, waits->blocked, waits->blocked_on, recheck, &m, most);
     } else { /* another thread is at work on the communicator */
       struct timespec t = {0, 20000};
       nanosleep(&t, NULL);
     }
   }
+  gccl_cuda_met(&meeting);
   for (int i = 0; i < n; i++)
     if (b[i].rc) rc = b[i].rc;
   return rc;

@@ -4,10 +4,13 @@
 
 #include "cuda.h"
 
+enum { PH_NEW, PH_PUBLISH, PH_EXECUTE, PH_FINISH, PH_END }; /* gccl_cuda_batch.phase */
+
 /* gccl_op.phase of an operation on the device. */
 enum {
   OP_NEW,
   OP_PUBLISHED, /* its executor is another rank, which has the record */
+  OP_LEFT,      /* and this rank does not wait on the host for it */
   OP_ORDERED,   /* and this rank's stream is ordered behind it, or will be by the words of the launch */
   OP_EXECUTED,
   OP_DONE = OP_EXECUTED
@@ -19,7 +22,9 @@ typedef struct {
   CUstreamBatchMemOpParams op[MEMOPS];
   unsigned n;
 } gccl_cuda_memops;
-CUresult gccl_cuda_memop(gccl_cuda_memops *, CUstream, int operation, CUdeviceptr, uint32_t value);
+/* A word of a pair: of a graph (slot > 0) it becomes 1, or is waited for and reset; of eager launches it gets a number or reaches it. */
+CUresult gccl_cuda_say(gccl_cuda_memops *, CUstream, CUdeviceptr word, int slot, uint64_t number);
+CUresult gccl_cuda_await(gccl_cuda_memops *, CUstream, CUdeviceptr word, int slot, uint64_t number);
 CUresult gccl_cuda_memops_flush(gccl_cuda_memops *, CUstream);
 
 static inline gccl_cuda_record *record_at(char *shared, uint64_t ring, uint64_t seq, uint64_t size) {
@@ -34,6 +39,11 @@ static inline gccl_cuda_record *message_record(const gccl_cuda_comm *d, int from
   uint64_t ring = d->layout.messages + (uint64_t)to * GCCL_CUDA_MESSAGES * sizeof(gccl_cuda_record);
   return record_at(d->peer[from].shared, ring, seq, GCCL_CUDA_MESSAGES);
 }
+/* The record of a rank for an operation: of a collective any rank's, of a message the sender's. */
+static inline gccl_cuda_record *gccl_cuda_record_of(const gccl_cuda_comm *d, const gccl_op *x, int rank) {
+  if (x->kind == GCCL_DO_COLL) return coll_record(d, rank, x->seq);
+  return x->kind == GCCL_DO_SEND ? message_record(d, d->rank, x->root, x->seq) : message_record(d, x->root, d->rank, x->seq);
+}
 static inline CUdeviceptr words_of(const gccl_cuda_comm *d, int owner, int executor, int slot) {
   return d->peer[owner].words + ((uint64_t)executor * GCCL_CUDA_SLOTS + (uint64_t)slot) * sizeof(gccl_cuda_words);
 }
@@ -42,6 +52,15 @@ static inline CUdeviceptr ready_word(const gccl_cuda_comm *d, int owner, int exe
 }
 static inline CUdeviceptr done_word(const gccl_cuda_comm *d, int owner, int executor, int slot) {
   return words_of(d, owner, executor, slot) + offsetof(gccl_cuda_words, done);
+}
+
+/* Its pair for eager launches, for the host. */
+static inline gccl_cuda_words *eager_words(const gccl_cuda_comm *d, int owner, int executor) {
+  return (gccl_cuda_words *)(d->peer[owner].shared + d->layout.words) + (size_t)executor * GCCL_CUDA_SLOTS;
+}
+/* Whether the executor's launch with that number has ended. */
+static inline int launch_done(const gccl_cuda_comm *d, int executor, uint32_t number) {
+  return (int32_t)(__atomic_load_n(&eager_words(d, d->rank, executor)->done, __ATOMIC_ACQUIRE) - number) >= 0;
 }
 
 /* The rank that executes an operation of a batch's rank; the rank itself for what needs nobody. */
@@ -54,6 +73,22 @@ static inline int executor_of(const gccl_op *x) {
  * next one. 0 or a latched error. */
 int gccl_cuda_begin(gccl_cuda_batch *);
 int gccl_cuda_end(gccl_cuda_batch *);
+/* Makes a stream wait for the executor's launch with that number, however late its call comes. */
+CUresult gccl_cuda_wait_launch(const gccl_cuda_comm *, CUstream, int executor, uint32_t number);
+
+/* meet.c: how long a thread waits on the host for another one's call. */
+typedef struct gccl_cuda_meeting {
+  struct gccl_cuda_meeting *next;
+  uint64_t thread;                /* 0: it does not wait */
+  const uint64_t *driver;         /* where the thread that it waits for is named; NULL: it is in another process */
+  const gccl_cuda_record *record; /* what it waits for: the call with that number, or 0: that the record is taken */
+  uint64_t seq;
+} gccl_cuda_meeting;
+/* This thread makes calls for a rank. */
+void gccl_cuda_driven(const gccl_cuda_comm *);
+/* Nothing has moved for so long, and b waits for another rank. Whether its wait can have no end or has lasted too long. */
+int gccl_cuda_give_up(gccl_cuda_meeting *, const gccl_cuda_batch *b, uint64_t waited_ns);
+void gccl_cuda_met(gccl_cuda_meeting *); /* something moved, or all is done */
 
 /* publish.c: which buffers of a rank an operation touches (the others may be anything), and how many parts of count elements they have. */
 int gccl_cuda_reads(const gccl_op *);
@@ -85,7 +120,13 @@ static inline gccl_cuda_signal *gccl_cuda_signal_at(const gccl_cuda_comm *d, int
   return (gccl_cuda_signal *)(d->peer[to].shared + d->layout.signals) + from;
 }
 
-static inline void gccl_cuda_taken(gccl_cuda_record *r) { __atomic_store_n(&r->taken, 1, __ATOMIC_RELEASE); }
+static inline void gccl_cuda_taken(gccl_cuda_record *r) { __atomic_store_n(&r->taken, GCCL_CUDA_TAKEN, __ATOMIC_RELEASE); }
+static inline int gccl_cuda_is_taken(const gccl_cuda_record *r) { return __atomic_load_n(&r->taken, __ATOMIC_ACQUIRE) == GCCL_CUDA_TAKEN; }
+/* One of executor and owner gets the record, and the other one sees that. */
+static inline int gccl_cuda_claim(gccl_cuda_record *r, uint32_t as) {
+  uint32_t offered = GCCL_CUDA_OFFERED;
+  return __atomic_compare_exchange_n(&r->taken, &offered, as, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
 
 /* execute.c: those that this rank executes. */
 int gccl_cuda_execute(gccl_cuda_batch *b);

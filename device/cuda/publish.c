@@ -49,7 +49,7 @@ static int announce(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
     if (sync_with(b, x, all, n) == GCCL_CUDA_EVENT)
       events++;
     else
-      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, ready_word(d, c->rank, x, b->slot), 1);
+      e = gccl_cuda_say(&m, b->stream, ready_word(d, c->rank, x, b->slot), b->slot, d->launches[x]);
   }
   if (!e && events) {
     b->ready = gccl_cuda_event_get(d->cx);
@@ -107,7 +107,7 @@ static int fill(gccl_cuda_batch *b, gccl_op *x, gccl_cuda_record *r, int sync) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
   int executor = executor_of(x);
-  r->taken = 0;
+  r->taken = GCCL_CUDA_OFFERED;
   r->hash = x->hash;
   r->launch = d->launches[executor];
   r->in_launch = (uint32_t)towards(b, executor);
@@ -126,9 +126,7 @@ static int fill(gccl_cuda_batch *b, gccl_op *x, gccl_cuda_record *r, int sync) {
   return gccl_cuda_fill_own(b, x, d->peer[executor].same_process, r);
 }
 
-static gccl_cuda_record *own_record(const gccl_cuda_comm *d, const gccl_op *x) {
-  return x->kind == GCCL_DO_COLL ? coll_record(d, d->rank, x->seq) : message_record(d, d->rank, x->root, x->seq);
-}
+static gccl_cuda_record *own_record(const gccl_cuda_comm *d, const gccl_op *x) { return gccl_cuda_record_of(d, x, d->rank); }
 
 int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   struct ncclComm *c = b->comm;
@@ -144,7 +142,7 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
     int executor = executor_of(x);
     if (x->phase != OP_NEW || executor == c->rank) continue;
     gccl_cuda_record *r = own_record(d, x);
-    if (r->seq && !__atomic_load_n(&r->taken, __ATOMIC_ACQUIRE)) { /* its last user has not been executed yet */
+    if (r->seq && !gccl_cuda_is_taken(r)) { /* its last user has not been executed yet */
       b->blocked = x;
       b->blocked_on = executor;
       blocked = 1;
@@ -159,6 +157,21 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   if (!blocked) return 0;
   b->blocked->moved = (uint8_t)published;
   return GCCL_BLOCKED;
+}
+
+/* The stream waits for the executors whose calls have not come, once for each: their last word of a launch says that all of it is done. */
+static CUresult wait_away(gccl_cuda_batch *b) {
+  const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
+  CUresult e = CUDA_SUCCESS;
+  for (int i = 0; i < b->nops && !e; i++) {
+    if (b->ops[i].phase != OP_LEFT) continue;
+    int executor = executor_of(&b->ops[i]);
+    e = gccl_cuda_wait_launch(d, b->stream, executor, (uint32_t)d->launches[executor]);
+    for (int k = i; k < b->nops; k++)
+      if (b->ops[k].phase == OP_LEFT && executor_of(&b->ops[k]) == executor) b->ops[k].phase = OP_ORDERED;
+    if (towards(b, executor) == b->nops) b->executor = executor;
+  }
+  return e;
 }
 
 /* Behind the operation: the executor's event, or its word. */
@@ -177,11 +190,14 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
       int executor = executor_of(x);
       x->phase = OP_ORDERED;
       if (!first_with(b, i)) continue;
-      e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, done_word(d, c->rank, executor, b->slot), 1);
-      if (!e) e = gccl_cuda_memop(&m, b->stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, done_word(d, c->rank, executor, b->slot), 0);
+      e = gccl_cuda_await(&m, b->stream, done_word(d, c->rank, executor, b->slot), b->slot, r->launch);
       continue;
     }
-    if (!__atomic_load_n(&r->taken, __ATOMIC_ACQUIRE)) {
+    if (b->leave && gccl_cuda_claim(r, GCCL_CUDA_LEFT)) {
+      x->phase = OP_LEFT;
+      continue;
+    }
+    if (!gccl_cuda_is_taken(r)) {
       b->blocked = x;
       b->blocked_on = executor_of(x);
       continue;
@@ -193,6 +209,7 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
     x->phase = OP_ORDERED;
   }
   if (!e) e = gccl_cuda_memops_flush(&m, b->stream);
+  if (!e && b->leave) e = wait_away(b);
   if (e) return gccl_cuda_failed(c, e, "waiting for the executor");
   return b->blocked ? GCCL_BLOCKED : 0;
 }

@@ -8,19 +8,23 @@
 
 #include "launch.h"
 
-/* Lets every stream of this process go on that waits for a word: a wait is for a 1, or for more signals. */
+/* Lets every stream of this process go on that waits for a word: a wait is for a 1, for a launch, or for more signals. Launches that
+ * begin meanwhile are let go the next time. */
 void gccl_cuda_free_waits(gccl_cuda_comm *d) {
   if (d->stage) return; /* streams wait for the worker, whose operations end */
   gccl_cuda_words *mine = (gccl_cuda_words *)(d->peer[d->rank].shared + d->layout.words);
   for (int q = 0; q < d->nranks; q++) {
     if (!d->peer[q].words || q == d->rank) continue;
     gccl_cuda_words *theirs = (gccl_cuda_words *)(d->peer[q].shared + d->layout.words);
-    for (int k = 0; k < GCCL_CUDA_SLOTS; k++) {
-      if (k && !atomic_load_explicit(&d->slot[k], memory_order_relaxed)) continue;
+    __atomic_store_n(&eager_words(d, d->rank, q)->done, (uint32_t)__atomic_load_n(&d->launches[q], __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+    __atomic_store_n(&eager_words(d, q, d->rank)->ready, (uint32_t)__atomic_load_n(&d->served[q].launch, __ATOMIC_RELAXED),
+                     __ATOMIC_RELEASE);
+    for (int k = 1; k < GCCL_CUDA_SLOTS; k++) {
+      if (!atomic_load_explicit(&d->slot[k], memory_order_relaxed)) continue;
       /* As executor this rank waits for the peers' pairs, whose slots are theirs to choose: all of them. */
       __atomic_store_n(&mine[q * GCCL_CUDA_SLOTS + k].done, 1, __ATOMIC_RELEASE);
     }
-    for (int k = 0; k < GCCL_CUDA_SLOTS; k++) __atomic_store_n(&theirs[d->rank * GCCL_CUDA_SLOTS + k].ready, 1, __ATOMIC_RELEASE);
+    for (int k = 1; k < GCCL_CUDA_SLOTS; k++) __atomic_store_n(&theirs[d->rank * GCCL_CUDA_SLOTS + k].ready, 1, __ATOMIC_RELEASE);
     gccl_cuda_signal *s = gccl_cuda_signal_at(d, q, d->rank);
     __atomic_store_n(&s->count, __atomic_load_n(&s->count, __ATOMIC_RELAXED) + 0x10000000u, __ATOMIC_RELEASE);
   }
@@ -31,9 +35,10 @@ int gccl_cuda_idle(gccl_cuda_comm *d) {
   int mode = CU_STREAM_CAPTURE_MODE_RELAXED, done = 1;
   CUcontext before;
   pthread_mutex_lock(&d->guard);
-  if (d->tail && !d->tail_capture && gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS) {
+  if (!d->tail.event && d->tail.executor >= 0) done = launch_done(d, d->tail.executor, d->tail.number);
+  if (d->tail.event && !d->tail.capture && gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS) {
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    done = gccl_cu.EventQuery(d->tail->event) != CUDA_ERROR_NOT_READY; /* after an error nothing runs any more */
+    done = gccl_cu.EventQuery(d->tail.event->event) != CUDA_ERROR_NOT_READY; /* after an error nothing runs any more */
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
     gccl_cuda_leave(d->cx, before);
   }

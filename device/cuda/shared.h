@@ -12,12 +12,13 @@
 
 enum { GCCL_CUDA_COLLS = 16, GCCL_CUDA_MESSAGES = 16 }; /* records of a ring; powers of two */
 
-/* The words of a rank towards one executor. 0/1, because a captured wait compares a constant; who waits for a 1 resets it. There is a pair
- * for eager launches (slot 0) and one for each graph, because replays and eager calls may be under way at the same time. */
+/* The words of a rank towards one executor. Slot 0 is for eager launches and has the numbers of launches, which only grow (compared by
+ * their difference). Each graph has a slot of its own, because replays and eager calls may be under way at the same time, with 0/1,
+ * because a captured wait compares a constant; who waits for a 1 resets it. */
 typedef struct {
-  uint32_t ready; /* this rank's stream: 1; the executor's stream: 0 */
+  uint32_t ready; /* this rank's stream; in a graph the executor's stream resets it */
   uint32_t pad0[7];
-  uint32_t done; /* the executor's stream: 1; this rank's stream: 0 */
+  uint32_t done; /* the executor's stream; in a graph this rank's stream resets it */
   uint32_t pad1[7];
 } gccl_cuda_words;
 
@@ -38,13 +39,20 @@ typedef struct {
   char handle[64];
 } gccl_cuda_ref;
 
+/* gccl_cuda_record.taken */
+enum {
+  GCCL_CUDA_OFFERED,
+  GCCL_CUDA_TAKEN, /* by the executor: its launch is in its stream */
+  GCCL_CUDA_LEFT   /* by the owner, which no longer waits on the host: its stream waits by the word */
+};
+
 /* How two ranks order their streams in one launch. */
 enum gccl_cuda_sync { GCCL_CUDA_EVENT, GCCL_CUDA_WORD };
 
 /* One operation of a rank, for its executor. The owner fills it and stores seq last (release); the executor answers in taken. */
 typedef struct {
   uint64_t seq;
-  uint32_t taken; /* owner: 0; executor: 1 when its launch is in its stream (release) */
+  uint32_t taken; /* owner: offered, or left if the executor has not come; executor: taken (release) */
   uint32_t hash;
   uint64_t launch;    /* the owner's launch towards this executor, from 1 */
   uint32_t in_launch; /* operations in it */
@@ -70,6 +78,7 @@ typedef struct {
 
 /* Offsets in a rank's section. */
 typedef struct {
+  uint64_t driver;             /* the thread that last made calls for this rank, as a number: same process only */
   uint64_t words, words_bytes; /* nranks × slots × gccl_cuda_words, then signals; whole pages */
   uint64_t signals;            /* nranks × a line: how many signals a rank has sent here (ncclSignal); the sender's stream writes */
   uint64_t colls;              /* GCCL_CUDA_COLLS records */
@@ -84,7 +93,8 @@ static inline void gccl_cuda_layout_init(gccl_cuda_layout *l, uint32_t nranks) {
   l->words_bytes = (l->signals + (uint64_t)nranks * sizeof(gccl_cuda_signal) + page - 1) / page * page;
   l->colls = l->words_bytes;
   l->messages = l->colls + GCCL_CUDA_COLLS * record;
-  l->bytes = (l->messages + (uint64_t)nranks * GCCL_CUDA_MESSAGES * record + page - 1) / page * page;
+  l->driver = l->messages + (uint64_t)nranks * GCCL_CUDA_MESSAGES * record;
+  l->bytes = (l->driver + sizeof(uint64_t) + page - 1) / page * page;
 }
 
 _Static_assert(sizeof(gccl_cuda_signal) == 64, "a line");

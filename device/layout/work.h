@@ -73,6 +73,12 @@ typedef struct {
   uint64_t done[GCCL_LEADER_RANKS];
 } gccl_copy_work;
 
+/* A wait until the 32-bit word at that address, which counts up, has reached value. */
+typedef struct {
+  uint64_t word;
+  uint32_t value, pad0;
+} gccl_wait_work;
+
 /* ---- Spinning kernels: one a rank, which wait for each other ---- */
 
 enum {

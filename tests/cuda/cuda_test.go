@@ -95,9 +95,7 @@ func check(t *testing.T, p *rankrun.Program, s suite) {
 
 // pending are suites that the device does not pass yet. An entry goes with the change that makes it pass.
 var pending = map[string]string{
-	"bad/1":           "with one rank a count past the allocation is told as unknown memory",
-	"crossed/threads": "two threads that issue two communicators in different order hang",
-	"pool/procs":      "memory of the stream-ordered allocator is refused between processes; it should be staged",
+	"pool/procs": "memory of the stream-ordered allocator is refused between processes; it should be staged",
 }
 
 func TestHostAPI(t *testing.T) {
@@ -126,6 +124,7 @@ func TestCuda(t *testing.T) {
 		{name: "between", ranks: some, launches: allLaunches},
 		{name: "manystreams", ranks: some, launches: allLaunches},
 		{name: "crossed", ranks: some, launches: allLaunches},
+		{name: "later", ranks: some, launches: allLaunches},
 		{name: "idle", ranks: some, launches: allLaunches},
 		{name: "pool", ranks: some, launches: allLaunches},
 		{name: "forkjoin", ranks: some, launches: []string{"group"}},

@@ -63,6 +63,9 @@ static inline gccl_launch_dims gccl_copy_dims(gccl_copy_work *w, unsigned multip
   return gccl_leader_blocks(1, chunks * small, 2ull * multiprocessors);
 }
 
+/* Takes a gccl_wait_work; one block of one warp. */
+static const char gccl_wait_kernel_name[] = "ncclDevKernel_Done_GCCL_WAIT";
+
 /* ---- Spinning kernels, which take a gccl_spin_work ---- */
 
 /* GCCL_SPIN_MULTIMEM takes a gccl_multimem_work and exists for float sums of AllReduce, on sm_90 and later. */

@@ -101,6 +101,10 @@ DEV uint64_t load_acquire_system64(uint64_t a) {
   GCCL_GPU(uint64_t v; asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(a) : "memory"); return v;)
   GCCL_CPU(return __atomic_load_n((uint64_t *)a, __ATOMIC_ACQUIRE);)
 }
+DEV uint32_t load_acquire_system(uint64_t a) {
+  GCCL_GPU(uint32_t v; asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v;)
+  GCCL_CPU(return __atomic_load_n((uint32_t *)a, __ATOMIC_ACQUIRE);)
+}
 DEV uint32_t load_relaxed_system(uint64_t a) {
   GCCL_GPU(uint32_t v; asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(a) : "memory"); return v;)
   GCCL_CPU(return __atomic_load_n((uint32_t *)a, __ATOMIC_RELAXED);)

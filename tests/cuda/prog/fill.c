@@ -146,6 +146,40 @@ void suite_crossed(struct team *t) {
   team_destroy(t, twin);
 }
 
+/* Rank 0, which executes for all, calls only after the others have returned from their calls. */
+void suite_later(struct team *t) {
+  void *s[CONF_MAX_RANKS][1];
+  struct sums v;
+  int late = t->nlocal == 1 && t->first == 0;
+  if (!sums_new(&v, t, SMALL)) return;
+  for (int i = 0; i < t->nlocal; i++)
+    if (!streams_new(s[i], 1, t->first + i)) return;
+  for (int round = 0; round < 2; round++) {
+    sums_put(&v, t, round);
+    conf_at(t->first, "a call that waits for the others' calls, round %d", round);
+    if (!late) EACH(t, "before rank 0", sums_call(&v, i, t->comm[i], s[i][0]));
+    conf_barrier(t);
+    if (late) EACH(t, "after the others", sums_call(&v, i, t->comm[i], s[i][0]));
+    for (int i = 0; i < t->nlocal; i++) {
+      mem_rank(t->first + i);
+      CU(t->first + i, cu.StreamSynchronize(s[i][0]));
+    }
+    if (!sums_check(&v, t, round, "a late executor")) break;
+  }
+  ncclComm_t comm[CONF_MAX_RANKS];
+  if (t->nranks > 1 && t->nlocal == 1) { /* it never calls */
+    if (!team_init(t, comm, NULL)) return;
+    if (!late) EACH(t, "before an abort", sums_call(&v, i, comm[i], s[i][0]));
+    conf_barrier(t);
+    OK(t->first, ncclCommAbort(comm[0]));
+    conf_at(t->first, "the stream after ncclCommAbort");
+    CU(t->first, cu.StreamSynchronize(s[0][0]));
+    conf_barrier(t);
+  }
+  for (int i = 0; i < t->nlocal; i++) streams_end(s[i], 1, t->first + i);
+  sums_free(&v, t);
+}
+
 /* Memory is allocated, freed and given out again between collectives: a mapping of the old buffer must not be used for the new. */
 void suite_idle(struct team *t) {
   for (int round = 0; round < gpu_rounds(200); round++) {

@@ -54,6 +54,7 @@ void suite_fill(struct team *);
 void suite_between(struct team *);
 void suite_manystreams(struct team *);
 void suite_crossed(struct team *);
+void suite_later(struct team *);
 void suite_idle(struct team *);
 void suite_capture(struct team *);
 void suite_mixing(struct team *);
