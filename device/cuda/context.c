@@ -85,6 +85,16 @@ static void drop(gccl_cuda_context *x) {
   pthread_mutex_destroy(&x->lock);
 }
 
+/* CUDA C++ Programming Guide, CUDA_DEVICE_MAX_CONNECTIONS: 1 to 32, 8 by default; MPS documentation: 2 by default. The driver read the
+ * variable when it was opened. */
+static int hardware_queues(CUdevice dev) {
+  const char *v = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  int n = v ? atoi(v) : 0, mps = 0;
+  if (n > 0) return n < 32 ? n : 32;
+  if (gccl_cu.DeviceGetAttribute(&mps, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, dev)) mps = 0; /* unknown before CUDA 12.2 */
+  return mps ? 2 : 8;
+}
+
 static gccl_cuda_context *make(CUcontext ctx, CUdevice dev, char *text, size_t max) {
   gccl_cuda_context *x = calloc(1, sizeof *x);
   if (!x) {
@@ -101,6 +111,7 @@ static gccl_cuda_context *make(CUcontext ctx, CUdevice dev, char *text, size_t m
   if (!e) e = gccl_cu.DeviceGetName(x->name, sizeof x->name, dev);
   if (!e) e = gccl_cu.DeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, dev);
   x->sms = (unsigned)sms;
+  x->queues = hardware_queues(dev);
   if (e)
     snprintf(text, max, "device %d cannot be asked what it is: error %d (%s)", dev, e, gccl_cuda_text(e));
   else

@@ -41,6 +41,7 @@ struct gccl_cuda_context {
   CUdevice device;
   int ordinal, refs, retained;
   unsigned sms;
+  int queues; /* hardware queues that its streams share */
   char uuid[16], name[64];
   CUmodule module;
   CUfunction fold[3][12][GCCL_WORK_OPS]; /* all-reduce, reduce-scatter, reduce; type; operator */

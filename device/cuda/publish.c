@@ -11,6 +11,15 @@ static gccl_cuda_batch *beside(const gccl_cuda_batch *b, int executor, gccl_cuda
   return NULL;
 }
 
+/* The capture of a batch's stream, also of one whose turn has not come. */
+static uint64_t capture_of(const gccl_cuda_batch *b) {
+  int status;
+  uint64_t id = 0;
+  if (b->phase > PH_NEW) return b->capture;
+  CUresult e = gccl_cu.StreamGetCaptureInfo(b->streams[0], &status, &id, NULL, NULL, NULL);
+  return !e && status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+}
+
 /* Threads of a process order their streams by events. Not in a capture, where both streams would have to be in the same one: this
  * thread knows that only of executors that it drives itself. */
 static int sync_with(const gccl_cuda_batch *b, int executor, gccl_cuda_batch *all, int n) {
@@ -18,7 +27,38 @@ static int sync_with(const gccl_cuda_batch *b, int executor, gccl_cuda_batch *al
   if (!d->peer[executor].same_process) return GCCL_CUDA_WORD;
   if (!b->capture) return GCCL_CUDA_EVENT;
   const gccl_cuda_batch *other = beside(b, executor, all, n);
-  return other && other->capture == b->capture ? GCCL_CUDA_EVENT : GCCL_CUDA_WORD;
+  return other && capture_of(other) == b->capture ? GCCL_CUDA_EVENT : GCCL_CUDA_WORD;
+}
+
+/* Graphs of this process that a replay of this capture may wait for, and itself: a wait in a hardware queue holds up all streams of it, so
+ * each of them needs one. */
+static int graphs_that_wait(const gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
+  const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
+  uint64_t seen[GCCL_LEADER_RANKS];
+  int graphs = 0;
+  for (int q = 0; q < d->nranks; q++) {
+    if (!d->peer[q].same_process || !d->peer[q].same_gpu) continue;
+    const gccl_cuda_batch *other = q == d->rank ? b : beside(b, q, all, n);
+    uint64_t capture = other ? capture_of(other) : 0;
+    int k = 0;
+    while (k < graphs && (!capture || seen[k] != capture)) k++;
+    if (k == graphs) seen[graphs++] = capture;
+  }
+  return graphs;
+}
+
+/* In more graphs than queues two of them would share one, and the first one launched would wait there for the second. */
+static int enough_queues(const gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
+  struct ncclComm *c = b->comm;
+  int queues = gccl_cuda_of(c)->cx->queues, graphs = b->capture ? graphs_that_wait(b, all, n) : 0;
+  if (graphs <= queues) return 1;
+  gccl_comm_latch(
+      c, GCCL_RC_USAGE,
+      "rank %d of %d: %d ranks of this process capture graphs that wait for each other, and streams share %d hardware queues "
+      "here: their replays would wait for ever: capture the streams of the ranks into one graph (fork and join them by events), "
+      "give each rank a process, or set CUDA_DEVICE_MAX_CONNECTIONS to at least %d before the start",
+      c->rank, c->nranks, graphs, queues, graphs);
+  return 0;
 }
 
 static int towards(const gccl_cuda_batch *b, int executor) {
@@ -134,6 +174,7 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   int rc, published = 0, blocked = 0;
   if (!b->announced) {
     b->announced = 1;
+    if (!enough_queues(b, all, n)) return GCCL_RC_USAGE;
     if ((rc = announce(b, all, n))) return rc;
   }
   b->blocked = NULL;

@@ -62,6 +62,7 @@ void suite_firstcapture(struct team *);
 void suite_twocomms(struct team *);
 void suite_endings(struct team *);
 void suite_forkjoin(struct team *);
+void suite_fewqueues(struct team *);
 void suite_replayabort(struct team *);
 void suite_killed(struct team *);
 void suite_bad(struct team *);

@@ -131,6 +131,34 @@ void suite_capture(struct team *t) {
   sums_free(&v, t);
 }
 
+/* More graphs of one process than hardware queues would wait for each other for ever: refused while they are captured. */
+void suite_fewqueues(struct team *t) {
+  struct graph g[CONF_MAX_RANKS] = {0};
+  ncclComm_t comm[CONF_MAX_RANKS];
+  struct sums v;
+  if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !begin(t, g)) return;
+  if (t->nlocal > 1) OK(t->first, ncclGroupStart());
+  for (int i = 0; i < t->nlocal; i++) {
+    ncclResult_t rc = sums_call(&v, i, comm[i], g[i].stream);
+    if (t->nlocal == 1) conf_rc_any(t->first + i, rc, "captured with too few queues", 1, ncclInvalidUsage);
+  }
+  if (t->nlocal > 1) conf_rc_any(t->first, ncclGroupEnd(), "captured with too few queues", 1, ncclInvalidUsage);
+  for (int i = 0; i < t->nlocal; i++) {
+    const char *text = ncclGetLastError(comm[i]);
+    if (!strstr(text, "hardware queues")) conf_fail(t->first + i, "the text does not say what is missing: \"%s\"", text);
+  }
+  for (int i = 0; i < t->nlocal; i++) {
+    void *graph = NULL;
+    mem_rank(t->first + i);
+    CU(t->first + i, cu.StreamEndCapture(g[i].stream, &graph));
+    CU(t->first + i, cu.GraphDestroy(graph));
+    OK(t->first + i, ncclCommAbort(comm[i]));
+  }
+  conf_barrier(t);
+  drop(t, g);
+  sums_free(&v, t);
+}
+
 /* Eager calls of the communicator on another stream while it is replayed: they run one after the other. */
 void suite_mixing(struct team *t) { captured(t, t->comm, BESIDE, gpu_rounds(300) + 20); }
 

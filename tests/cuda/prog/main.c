@@ -3,27 +3,17 @@
 
 int main(int argc, char **argv) {
   static const struct conf_suite suites[] = {
-      {"probe", suite_probe, 1},
-      {"fill", suite_fill, 1},
-      {"between", suite_between, 1},
-      {"manystreams", suite_manystreams, 1},
-      {"crossed", suite_crossed, 1},
-      {"idle", suite_idle, 1},
-      {"pool", suite_pool, 1},
-      {"capture", suite_capture, 1},
-      {"mixing", suite_mixing, 1},
-      {"firstcapture", suite_firstcapture, 0},
-      {"twocomms", suite_twocomms, 1},
-      {"endings", suite_endings, 0},
-      {"forkjoin", suite_forkjoin, 1},
-      {"replayabort", suite_replayabort, 1},
-      {"killed", suite_killed, 1},
-      {"bad", suite_bad, 1},
-      {"farlimits", suite_farlimits, 1},
-      {"footprint", suite_footprint, 1},
-      {"speed", suite_speed, 1},
-      {"later", suite_later, 1},
-      {NULL, NULL, 0},
+      {"probe", suite_probe, 1},         {"fill", suite_fill, 1},
+      {"between", suite_between, 1},     {"manystreams", suite_manystreams, 1},
+      {"crossed", suite_crossed, 1},     {"idle", suite_idle, 1},
+      {"pool", suite_pool, 1},           {"capture", suite_capture, 1},
+      {"mixing", suite_mixing, 1},       {"firstcapture", suite_firstcapture, 0},
+      {"twocomms", suite_twocomms, 1},   {"endings", suite_endings, 0},
+      {"forkjoin", suite_forkjoin, 1},   {"replayabort", suite_replayabort, 1},
+      {"killed", suite_killed, 1},       {"bad", suite_bad, 1},
+      {"farlimits", suite_farlimits, 1}, {"footprint", suite_footprint, 1},
+      {"speed", suite_speed, 1},         {"later", suite_later, 1},
+      {"fewqueues", suite_fewqueues, 0}, {NULL, NULL, 0},
   };
   mem_mode = MEM_MODE_CUDA;
   return conf_main(argc, argv, suites);
