@@ -111,7 +111,7 @@ static ncclResult_t result(gccl_cuda_batch *b, int n, int r, const char *call) {
   return gccl_operation_failed(c, r, call);
 }
 
-ncclResult_t gccl_device_check(const gccl_op *op, const char *call) {
+ncclResult_t gccl_device_check(gccl_op *op, const char *call) {
   char text[GCCL_TEXT];
   int rc = gccl_cuda_check(op, text, sizeof text);
   return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, op->comm->rank, op->comm->nranks, text) : ncclSuccess;

@@ -88,10 +88,10 @@ ncclResult_t gccl_device_choose(int32_t *kind, const char *call);
  * thread; GCCL_DEVICE_IN_TURN - i for the i-th in turn, so that ranks share devices when there are more ranks. */
 enum { GCCL_DEVICE_IN_TURN = -2 };
 ncclResult_t gccl_device_attach(struct ncclComm *comm, const struct ncclComm *parent, int device, const char *call);
-/* Whether the buffers of an operation can be used: a wrong one fails the call, not the communicator. */
 /* Whether its operations go through host memory, by a plan. */
 int gccl_device_staged(const struct ncclComm *);
-ncclResult_t gccl_device_check(const gccl_op *op, const char *call);
+/* Whether the buffers of an operation can be used: a wrong one fails the call, not the communicator. */
+ncclResult_t gccl_device_check(gccl_op *op, const char *call);
 ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
 ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call);
 extern const gccl_device_api gccl_cuda_device_api;

@@ -54,7 +54,8 @@ static CUresult export_handle(const facts *f, char out[64]) {
   return e;
 }
 
-int gccl_cuda_check_buffer(const gccl_cuda_comm *d, const void *ptr, uint64_t bytes, const char *what, char *text, size_t max) {
+int gccl_cuda_check_buffer(const gccl_cuda_comm *d, const void *ptr, uint64_t bytes, const char *what, int *hidden, char *text,
+                           size_t max) {
   facts f;
   CUresult e = ask(ptr, &f);
   uint64_t at = (uint64_t)(uintptr_t)ptr;
@@ -81,6 +82,7 @@ int gccl_cuda_check_buffer(const gccl_cuda_comm *d, const void *ptr, uint64_t by
              (unsigned long long)bytes, (unsigned long long)f.size, f.base);
     return GCCL_RC_ARGUMENT;
   }
+  *hidden = !f.ipc && !gccl_cuda_mem_owns(f.id);
   return 0;
 }
 
@@ -95,10 +97,8 @@ int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, int local, gccl_cuda_
   out->size = f.size;
   out->id = f.id;
   out->device = f.ordinal;
-  if (gccl_cuda_mem_owns(f.id))
-    out->kind = GCCL_CUDA_HANDLE;
-  else
-    out->kind = f.ipc && !export_handle(&f, out->handle) ? GCCL_CUDA_IPC : GCCL_CUDA_STAGED;
+  out->kind = gccl_cuda_mem_owns(f.id) ? GCCL_CUDA_HANDLE : GCCL_CUDA_IPC;
+  if (out->kind == GCCL_CUDA_IPC && (e = export_handle(&f, out->handle))) return gccl_cuda_failed(d->comm, e, "cuIpcGetMemHandle");
   return 0;
 }
 
@@ -241,13 +241,6 @@ CUdeviceptr gccl_cuda_reach(gccl_cuda_comm *d, int peer, const gccl_cuda_ref *r)
   struct ncclComm *c = d->comm;
   char text[512] = "";
   if (r->kind == GCCL_CUDA_LOCAL) return r->addr;
-  if (r->kind == GCCL_CUDA_STAGED) {
-    gccl_comm_latch(c, GCCL_RC_USAGE,
-                    "rank %d of %d: the buffer 0x%llx of rank %d cannot be mapped by another process: its memory comes from a pool or from "
-                    "the virtual memory interface without a handle that can be shared: use cudaMalloc or ncclMemAlloc",
-                    c->rank, c->nranks, (unsigned long long)r->addr, peer);
-    return 0;
-  }
   CUdeviceptr at = gccl_cuda_import_ref(d, peer, r, text, sizeof text);
   if (!at) gccl_comm_latch(c, GCCL_RC_CUDA, "%s", text);
   return at;

@@ -107,7 +107,8 @@ typedef struct gccl_cuda_comm {
   gccl_cuda_tail tail;
   pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
   gccl_cuda_import *imports;
-  _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS]; /* the capture that has a pair of words; 0: free */
+  struct gccl_cuda_lent *lent[GCCL_CUDA_SLOTS]; /* lend.c */
+  _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS];      /* the capture that has a pair of words; 0: free */
   /* Ranks on several hosts: staged.c. */
   struct gccl_cuda_stage *stage; /* NULL: one host */
   CUdeviceptr stage_words;
@@ -144,10 +145,12 @@ static inline gccl_cuda_comm *gccl_cuda_of(const struct ncclComm *c) { return (g
 int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what);
 
 /* --- buffer.c --- */
-/* Whether a buffer can be used by this rank: 0, or a result code and a text, in which what names it. */
-int gccl_cuda_check_buffer(const gccl_cuda_comm *, const void *ptr, uint64_t bytes, const char *what, char *text, size_t max);
-/* The same for all buffers of an operation. */
-int gccl_cuda_check(const gccl_op *, char *text, size_t max);
+/* Whether a buffer can be used by this rank: 0, or a result code and a text, in which what names it. *hidden: other processes cannot
+ * open it. */
+int gccl_cuda_check_buffer(const gccl_cuda_comm *, const void *ptr, uint64_t bytes, const char *what, int *hidden, char *text, size_t max);
+/* The same for all buffers of an operation, which is told which of them are hidden. */
+int gccl_cuda_check(gccl_op *, char *text, size_t max);
+enum { GCCL_CUDA_HIDDEN_SEND = 1, GCCL_CUDA_HIDDEN_RECV = 2, GCCL_CUDA_HIDDEN_SCALAR = 4 }; /* gccl_op.hidden */
 /* Says where a buffer is, for a rank of the same process (local) or another one; 0 or a latched error. Preconditions: checked. */
 int gccl_cuda_describe(gccl_cuda_comm *, const void *ptr, int local, gccl_cuda_ref *out);
 /* The address of a peer's buffer in this process; 0 and a latched error if it cannot be mapped. */
@@ -167,6 +170,7 @@ typedef struct gccl_cuda_batch {
   uint64_t ticket;
   /* State. */
   int phase, announced, rc, blocked_on;
+  int lends;    /* memory for buffers that the executors cannot open */
   int leave;    /* the executor's call is not to be waited for any longer */
   int executor; /* whose word says that all of the batch is done, after leaving; -1: none */
   gccl_op *blocked;

@@ -111,6 +111,14 @@ int gccl_cuda_finish(gccl_cuda_batch *b);
 /* Fills what a record says of this rank's scale and buffers. local: the executor is a thread of this process. */
 int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cuda_record *r);
 
+/* lend.c: memory that executors in other processes can open, for buffers of the batch that they cannot: 0 or a latched error. Before "ready"
+ * and behind "done". */
+int gccl_cuda_lend(gccl_cuda_batch *b);
+int gccl_cuda_take_back(gccl_cuda_batch *b);
+/* Where the executor finds a buffer of an operation: itself, or in the lent memory. which: GCCL_CUDA_HIDDEN_… */
+const void *gccl_cuda_lent_at(const gccl_cuda_batch *b, const gccl_op *x, const void *buffer, int which);
+void gccl_cuda_lent_free(gccl_cuda_comm *);
+
 /* onesided.c: ncclPutSignal, ncclSignal, ncclWaitSignal as operations of this rank's stream. */
 int gccl_cuda_onesided(gccl_cuda_batch *b, gccl_op *x);
 /* Whether the signals that x waits for are in the sender's stream; always, where streams wait by a word. */

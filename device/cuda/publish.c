@@ -118,14 +118,18 @@ uint64_t gccl_cuda_parts(const gccl_op *x, int receiving) {
   return n ? (uint64_t)x->comm->nranks : 1;
 }
 
-int gccl_cuda_check(const gccl_op *x, char *text, size_t max) {
+int gccl_cuda_check(gccl_op *x, char *text, size_t max) {
   const gccl_cuda_comm *d = gccl_cuda_of(x->comm);
   uint64_t size = gccl_dtype_size(x->dtype), part = x->count * size;
-  int rc = 0;
+  int rc = 0, send = 0, recv = 0, scalar = 0;
   if (part == 0 || x->kind == GCCL_DO_PUT || x->kind == GCCL_DO_WAIT_SIGNAL) return 0; /* windows are known */
-  if (x->red == GCCL_RED_USER && x->device_scalar) rc = gccl_cuda_check_buffer(d, x->scalar, size, "the operator's scalar", text, max);
-  if (!rc && x->send && gccl_cuda_reads(x)) rc = gccl_cuda_check_buffer(d, x->send, part * gccl_cuda_parts(x, 0), "sendbuff", text, max);
-  if (!rc && x->recv && gccl_cuda_writes(x)) rc = gccl_cuda_check_buffer(d, x->recv, part * gccl_cuda_parts(x, 1), "recvbuff", text, max);
+  if (x->red == GCCL_RED_USER && x->device_scalar)
+    rc = gccl_cuda_check_buffer(d, x->scalar, size, "the operator's scalar", &scalar, text, max);
+  if (!rc && x->send && gccl_cuda_reads(x))
+    rc = gccl_cuda_check_buffer(d, x->send, part * gccl_cuda_parts(x, 0), "sendbuff", &send, text, max);
+  if (!rc && x->recv && gccl_cuda_writes(x))
+    rc = gccl_cuda_check_buffer(d, x->recv, part * gccl_cuda_parts(x, 1), "recvbuff", &recv, text, max);
+  x->hidden = (uint8_t)(send * GCCL_CUDA_HIDDEN_SEND | recv * GCCL_CUDA_HIDDEN_RECV | scalar * GCCL_CUDA_HIDDEN_SCALAR);
   return rc;
 }
 
@@ -137,9 +141,11 @@ int gccl_cuda_fill_own(gccl_cuda_batch *b, const gccl_op *x, int local, gccl_cud
   r->scale = x->scale.u64;
   r->send.kind = r->recv.kind = GCCL_CUDA_NONE;
   if (x->count == 0) return 0;
-  if (r->scale_device) rc = gccl_cuda_describe(d, x->scalar, local, &r->scalar);
-  if (!rc && x->send && gccl_cuda_reads(x)) rc = gccl_cuda_describe(d, x->send, local, &r->send);
-  if (!rc && x->recv && gccl_cuda_writes(x)) rc = gccl_cuda_describe(d, x->recv, local, &r->recv);
+  if (r->scale_device) rc = gccl_cuda_describe(d, gccl_cuda_lent_at(b, x, x->scalar, GCCL_CUDA_HIDDEN_SCALAR), local, &r->scalar);
+  if (!rc && x->send && gccl_cuda_reads(x))
+    rc = gccl_cuda_describe(d, gccl_cuda_lent_at(b, x, x->send, GCCL_CUDA_HIDDEN_SEND), local, &r->send);
+  if (!rc && x->recv && gccl_cuda_writes(x))
+    rc = gccl_cuda_describe(d, gccl_cuda_lent_at(b, x, x->recv, GCCL_CUDA_HIDDEN_RECV), local, &r->recv);
   return rc;
 }
 
@@ -175,7 +181,7 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   if (!b->announced) {
     b->announced = 1;
     if (!enough_queues(b, all, n)) return GCCL_RC_USAGE;
-    if ((rc = announce(b, all, n))) return rc;
+    if ((rc = gccl_cuda_lend(b)) || (rc = announce(b, all, n))) return rc;
   }
   b->blocked = NULL;
   for (int i = 0; i < b->nops; i++) {
@@ -252,5 +258,5 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
   if (!e) e = gccl_cuda_memops_flush(&m, b->stream);
   if (!e && b->leave) e = wait_away(b);
   if (e) return gccl_cuda_failed(c, e, "waiting for the executor");
-  return b->blocked ? GCCL_BLOCKED : 0;
+  return b->blocked ? GCCL_BLOCKED : gccl_cuda_take_back(b);
 }

@@ -25,11 +25,10 @@ typedef struct {
 enum { GCCL_CUDA_SLOTS = 128 }; /* the last one is shared by the graphs that are too many */
 
 enum gccl_cuda_ref_kind {
-  GCCL_CUDA_NONE,   /* nobody but the owner touches it */
-  GCCL_CUDA_LOCAL,  /* an address of the owner's process */
-  GCCL_CUDA_IPC,    /* legacy IPC: handle is that of the allocation at base */
-  GCCL_CUDA_HANDLE, /* memory of ncclMemAlloc: the owner's process gives a file descriptor for id */
-  GCCL_CUDA_STAGED  /* through the owner's staging buffer */
+  GCCL_CUDA_NONE,  /* nobody but the owner touches it */
+  GCCL_CUDA_LOCAL, /* an address of the owner's process */
+  GCCL_CUDA_IPC,   /* legacy IPC: handle is that of the allocation at base */
+  GCCL_CUDA_HANDLE /* memory of ncclMemAlloc: the owner's process gives a file descriptor for id */
 };
 
 /* Where a buffer is. id is the driver's BUFFER_ID: addresses are used again, ids are not. */

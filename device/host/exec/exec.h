@@ -40,6 +40,7 @@ typedef struct gccl_op {
   uint64_t call;                /* number of the call, where somebody looks (probe.h) */
   struct gccl_seen *seen;       /* what profiler plugins have of it, or NULL */
   uint8_t traced, stepped, cut; /* its run is in the trace; the op at pc is; some op is not */
+  uint8_t hidden;               /* GPU buffers that other processes cannot open: device/cuda/lend.c */
 
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;

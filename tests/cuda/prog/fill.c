@@ -198,31 +198,49 @@ void suite_idle(struct team *t) {
   }
 }
 
-/* Memory of the stream-ordered allocator, which cannot be exported. */
+/* Each rank's buffer to the next one. */
+static int around_the_ring(struct team *t, struct sums *from, struct sums *to, int round) {
+  int ok = 1;
+  sums_put(from, t, round);
+  OK(t->first, ncclGroupStart());
+  for (int i = 0; i < t->nlocal; i++) {
+    int r = t->first + i;
+    mem_rank(r);
+    OK(r, ncclSend(from->buf[i].at, (size_t)from->n, ncclInt32, (r + 1) % t->nranks, t->comm[i], NULL));
+    OK(r, ncclRecv(to->buf[i].at, (size_t)to->n, ncclInt32, (r + t->nranks - 1) % t->nranks, t->comm[i], NULL));
+  }
+  OK(t->first, ncclGroupEnd());
+  for (int i = 0; i < t->nlocal; i++) {
+    int r = t->first + i, want = round + (r + t->nranks - 1) % t->nranks;
+    mem_rank(r);
+    CU(r, cu.StreamSynchronize(NULL));
+    buf_get(&to->buf[i], 0, to->buf[i].bytes);
+    const int32_t *at = (const int32_t *)to->buf[i].copy;
+    if (at[0] != want || at[to->n - 1] != want)
+      ok = conf_fail(r, "a message in memory of a pool: want %d, got %d … %d", want, at[0], at[to->n - 1]);
+  }
+  return ok;
+}
+
+/* Memory of the stream-ordered allocator, which cannot be exported: collectives, messages, in sizes that grow, beside ordinary memory. */
 void suite_pool(struct team *t) {
   for (int round = 0; round < gpu_rounds(100); round++) {
-    struct sums v;
-    if (!sums_new(&v, t, SMALL)) return;
-    for (int i = 0; i < t->nlocal; i++) {
-      int r = t->first + i;
-      cu_ptr p = 0;
-      mem_rank(r);
-      if (!CU(r, cu.MemAllocAsync(&p, (size_t)SMALL * 4, NULL)) || !CU(r, cu.StreamSynchronize(NULL))) return;
-      CU(r, cu.MemFree((cu_ptr)(uintptr_t)v.buf[i].at));
-      v.buf[i].at = (unsigned char *)(uintptr_t)p;
-    }
+    int n = round % 4 == 3 ? SMALL << round % 12 : SMALL;
+    struct sums v, w;
+    if (!sums_new(&v, t, n) || !sums_new(&w, t, n) || !sums_pool(&v, t)) return;
+    if (round % 2 && !sums_pool(&w, t)) return;
     sums_put(&v, t, round);
     EACH(t, "memory of a pool", sums_call(&v, i, t->comm[i], NULL));
+    EACH(t, "ncclBroadcast in memory of a pool",
+         ncclBroadcast(v.buf[i].at, w.buf[i].at, (size_t)n, ncclInt32, t->nranks - 1, t->comm[i], NULL));
     for (int i = 0; i < t->nlocal; i++) {
       mem_rank(t->first + i);
       CU(t->first + i, cu.StreamSynchronize(NULL));
     }
-    int ok = sums_check(&v, t, round, "memory of a pool");
-    conf_barrier(t);
-    for (int i = 0; i < t->nlocal; i++) {
-      CU(t->first + i, cu.MemFreeAsync((cu_ptr)(uintptr_t)v.buf[i].at, NULL));
-      free(v.buf[i].copy);
-    }
+    int ok = sums_check(&v, t, round, "memory of a pool") && sums_check(&w, t, round, "ncclBroadcast in memory of a pool") &&
+             around_the_ring(t, &v, &w, round);
+    sums_free(&v, t);
+    sums_free(&w, t);
     if (!ok) return;
   }
 }

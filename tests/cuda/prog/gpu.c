@@ -98,10 +98,31 @@ int sums_new(struct sums *s, const struct team *t, int n) {
   return ok;
 }
 
+int sums_pool(struct sums *s, const struct team *t) {
+  for (int i = 0; i < t->nlocal; i++) {
+    int r = t->first + i;
+    cu_ptr p = 0;
+    mem_rank(r);
+    if (!CU(r, cu.MemAllocAsync(&p, s->buf[i].bytes, NULL)) || !CU(r, cu.StreamSynchronize(NULL))) return 0;
+    CU(r, cu.MemFree((cu_ptr)(uintptr_t)s->buf[i].at));
+    s->buf[i].at = (unsigned char *)(uintptr_t)p;
+  }
+  s->pool = 1;
+  return 1;
+}
+
 /* Freeing waits for the device: what other ranks of the process launch next must not wait for this rank meanwhile. */
 void sums_free(struct sums *s, const struct team *t) {
   conf_barrier(t);
-  for (int i = 0; i < t->nlocal; i++) buf_free(&s->buf[i], t->first + i);
+  for (int i = 0; i < t->nlocal; i++) {
+    if (!s->pool) {
+      buf_free(&s->buf[i], t->first + i);
+      continue;
+    }
+    mem_rank(t->first + i);
+    CU(t->first + i, cu.MemFreeAsync((cu_ptr)(uintptr_t)s->buf[i].at, NULL));
+    free(s->buf[i].copy);
+  }
   conf_barrier(t);
 }
 

@@ -41,10 +41,11 @@ _Atomic uint32_t *gpu_words(int rank, int n);
 /* int32 buffers of one value: every rank puts v + rank, the sum is checked. */
 struct sums {
   struct buf buf[CONF_MAX_RANKS];
-  int n;
+  int n, pool;
 };
 int sums_new(struct sums *, const struct team *, int n);
 void sums_free(struct sums *, const struct team *); /* all ranks together */
+int sums_pool(struct sums *, const struct team *);  /* moves them to memory of the stream-ordered allocator */
 void sums_put(struct sums *, const struct team *, int v);
 int sums_check(struct sums *, const struct team *, int v, const char *what); /* of the sum over all ranks, in place */
 /* One in-place sum for local rank i. */
@@ -67,6 +68,7 @@ void suite_replayabort(struct team *);
 void suite_killed(struct team *);
 void suite_bad(struct team *);
 void suite_pool(struct team *);
+void suite_poolcapture(struct team *);
 void suite_farlimits(struct team *);
 void suite_footprint(struct team *);
 void suite_probe(struct team *);

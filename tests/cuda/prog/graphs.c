@@ -66,10 +66,11 @@ static ncclResult_t into(const struct sums *in, const struct sums *out, int i, n
 
 enum eager { ALONE, BEHIND, BESIDE }; /* no eager call between replays, one behind each on its stream, some on another stream */
 
-static void captured(struct team *t, ncclComm_t *comm, enum eager eager, int rounds) {
+static void captured_in(struct team *t, ncclComm_t *comm, enum eager eager, int rounds, int pool) {
   struct graph g[CONF_MAX_RANKS] = {0};
   struct sums in, out, mid, other;
   if (!sums_new(&in, t, SMALL) || !sums_new(&out, t, SMALL) || !sums_new(&mid, t, SMALL) || !sums_new(&other, t, 77)) return;
+  if (pool && (!sums_pool(&in, t) || !sums_pool(&out, t) || !sums_pool(&mid, t) || !sums_pool(&other, t))) return;
   if (!begin(t, g)) return;
   EACH(t, "captured ncclAllReduce", into(&in, &mid, i, comm[i], g[i].stream));
   EACH(t, "captured ncclBroadcast", ncclBroadcast(mid.buf[i].at, out.buf[i].at, SMALL, ncclInt32, 0, comm[i], g[i].stream));
@@ -97,6 +98,14 @@ static void captured(struct team *t, ncclComm_t *comm, enum eager eager, int rou
   sums_free(&out, t);
   sums_free(&mid, t);
   sums_free(&other, t);
+}
+
+static void captured(struct team *t, ncclComm_t *comm, enum eager eager, int rounds) { captured_in(t, comm, eager, rounds, 0); }
+
+/* Memory that other processes cannot open, in graphs beside eager calls. */
+void suite_poolcapture(struct team *t) {
+  captured_in(t, t->comm, BEHIND, 20, 1);
+  captured_in(t, t->comm, BESIDE, 20, 1);
 }
 
 void suite_capture(struct team *t) {
