@@ -25,7 +25,7 @@ FRONT_SRC := $(wildcard capi/front/*.c device/host/exec/*.c device/host/reduce/*
 FRONT_OBJ := $(FRONT_SRC:%.c=$(OBJ)/%.o)
 FATBIN_OBJ := $(patsubst %,$(OBJ)/device/cuda/fatbin.o,$(wildcard $(BUILD)/cuda/kernels.fatbin)) # once make cuda has run
 C_HEADERS := $(wildcard include/*.h include/gccl_device/*.h include/gccl_device/impl/*.h capi/*.h capi/front/*.h device/layout/*.h device/host/*/*.h device/cuda/*.h device/cuda/kernels/*.h net/*/*.h plugin/*.h plugin/*/*.h)
-GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard topo/discover/nvml/*.[ch] plugin/*.c plugin/*/*.c) go.mod go.sum
+GO_SRC    := $(shell find capi comm algo device net internal topo plugin -name '*.go' -not -name '*_test.go' 2>/dev/null) $(wildcard topo/discover/nvml/*.[ch] net/*/*.c device/host/*/*.c plugin/*.c plugin/*/*.c) go.mod go.sum
 
 # Go's build cache does not see C headers outside a package's own folder: their hash in a flag makes it look again.
 # go-nvml calls functions that its header calls deprecated; nobody here can change that.

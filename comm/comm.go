@@ -15,6 +15,7 @@ import (
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/net/bootstrap"
 	"github.com/gccl/gccl/net/gin"
+	"github.com/gccl/gccl/net/ib"
 	"github.com/gccl/gccl/plugin/profiler"
 	"github.com/gccl/gccl/plugin/tuner"
 )
@@ -41,6 +42,9 @@ type Comm struct {
 	cliques      *plan.Cliques // who loads and stores whom, the same on all ranks; nil: all do
 	net          *gin.Gin      // nil where memory joins all ranks
 	dev          *gin.Gin      // of kernels; nil until a device communicator needs it
+	card         *ib.Card      // whose queues kernels get; nil: none is wanted, or not all ranks have one
+	noCard       string        // why not
+	cardInUse    bool          // aborted kernels may still use its queues
 
 	// What teardown gives back; guarded by the order of life: set during creation, released by teardown.
 	arena *arena.Arena

@@ -111,6 +111,7 @@ func (c *Comm) failed(err error) error {
 }
 
 func (c *Comm) establish(ctx context.Context, s spec) error {
+	c.findCard()
 	c.identify(s, s.nranks == 1, true)
 	if err := c.ctl.AllocArrays(s.nranks); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 		return err
 	}
 	h := &hello{Version: APIVersion, Build: c.e.build, HostID: s.set.Str(param.NCCLHostid),
-		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Trace: c.wantsTrace(), Agree: append(agreeing(s.set), c.tuningPair(), c.tunerPair(), pair{"the device kind", c.deviceName()})}
+		NoShare: s.set.Bool(param.NCCLShmDisable), CPUs: ownCPUs(), Machine: ownMachine(), Topology: c.wantsTopology(), Trace: c.wantsTrace(), NoCard: c.noCard, Agree: append(agreeing(s.set), c.tuningPair(), c.tunerPair(), pair{"the device kind", c.deviceName()})}
 	if d := c.device(); d != nil && err == nil {
 		h.Device = d.Hello(c.ctl)
 	}
@@ -173,6 +174,7 @@ func (c *Comm) establish(ctx context.Context, s spec) error {
 	if err := disagreement(c.hellos); err != nil {
 		return err
 	}
+	c.learnCards()
 	if err := c.meet(ctx); err != nil {
 		return err
 	}

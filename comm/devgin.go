@@ -3,7 +3,6 @@ package comm
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/gccl/gccl/device/host/control"
@@ -48,19 +47,7 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 	dev, err := g.OpenDevice(gin.Want{NIC: choice.Net == "gdaki", Format: gin.Format(want.Format), ContextBytes: want.ContextBytes,
 		Contexts: want.Contexts, Signals: want.Signals, Counters: want.Counters, Depth: want.Depth})
 	// All ranks have opened theirs before any kernel may use them, and all or none keep them.
-	trouble := []byte{}
-	if err != nil {
-		trouble = []byte(err.Error())
-	}
-	all, gerr := c.gatherAll(c.ctx, fmt.Sprintf("device contexts %d", c.ctl.NumberOf(w)), trouble)
-	if err == nil {
-		err = gerr
-	}
-	for r := 0; err == nil && r < len(all); r++ {
-		if len(all[r]) > 0 {
-			err = xerr.New(xerr.System, "device communicator", "%s: %s", c.who(r), all[r])
-		}
-	}
+	err = c.agreeOnContexts(w, dev, err)
 	if err != nil {
 		if dev != nil {
 			dev.Close(false)
@@ -76,8 +63,12 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 
 // ginChoice picks the backends of kernels. ownHeader: they know all of them.
 func (c *Comm) ginChoice(ownHeader bool) (gin.Choice, error) {
-	return gin.ForKernels(gin.Wishes{List: c.set.Str(param.GCCLGin), Type: int(c.set.Int(param.NCCLGinType)),
-		Off: !c.set.Bool(param.NCCLGinEnable), SoftNIC: c.set.Bool(param.GCCLSoftNIC)}, ownHeader)
+	return gin.ForKernels(c.wishes(), ownHeader)
+}
+
+func (c *Comm) wishes() gin.Wishes {
+	return gin.Wishes{List: c.set.Str(param.GCCLGin), Type: int(c.set.Int(param.NCCLGinType)), Off: !c.set.Bool(param.NCCLGinEnable),
+		SoftNIC: c.set.Bool(param.GCCLSoftNIC), NIC: c.set.Str(param.GCCLGinNIC), NoCard: c.noCard}
 }
 
 // gatherAll is an all-gather that a communicator of one rank can do too.
@@ -119,8 +110,14 @@ func (c *Comm) deviceNet() (*gin.Gin, error) {
 		return nil, err
 	}
 	choice, _ := c.ginChoice(true)
+	if choice.NIC == gin.Card || choice.NIC == gin.CardRelayed {
+		g.UseCard(c.card.C())
+	}
 	if c.rank == 0 {
 		c.log.Info(xlog.Net, "kernels: %s", choice)
+	}
+	if why, yes := c.relayed(); yes {
+		c.log.Info(xlog.Net, "kernels: the CPU rings the doorbells of %s%s", c.card.Name, why)
 	}
 	type entry struct {
 		w   control.Window

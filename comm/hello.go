@@ -26,6 +26,7 @@ type hello struct {
 	Machine    string // boot and network namespace: ownMachine
 	Topology   bool   // the rank has a use for the topology
 	Trace      bool   // the rank writes a trace
+	NoCard     string // why kernels cannot use a card's queues here; empty: they can, or nobody asks
 	// Trouble is what keeps this rank from taking part; all ranks fail with it.
 	Trouble     string
 	TroubleCode xerr.Code
@@ -34,7 +35,7 @@ type hello struct {
 
 type pair struct{ Name, Value string }
 
-const helloFormat = 3
+const helloFormat = 4
 
 // Limits of what a peer may say (guesses, far above real values).
 const (
@@ -56,6 +57,7 @@ func (h *hello) encode() []byte {
 	b = appendText(b, h.Machine)
 	b = appendText(b, string(h.Device))
 	b = append(b, flag(h.Topology), flag(h.Trace))
+	b = appendText(b, h.NoCard)
 	b = appendText(b, h.Trouble)
 	b = append(b, byte(h.TroubleCode))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(h.Agree)))
@@ -145,6 +147,7 @@ func decodeHello(b []byte) (*hello, error) {
 	}
 	h.Topology = r.u8() != 0
 	h.Trace = r.u8() != 0
+	h.NoCard = r.text()
 	h.Trouble, h.TroubleCode = r.text(), xerr.Code(r.u8())
 	n := r.u32()
 	if n > maxHelloPairs {

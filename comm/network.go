@@ -142,6 +142,7 @@ func (c *Comm) disconnect() {
 		c.dev.Close()
 		c.dev = nil
 	}
+	c.closeCard()
 	if c.net == nil {
 		return
 	}

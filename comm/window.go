@@ -241,6 +241,7 @@ func (c *Comm) DeregisterWindow(w control.Window) error {
 func (c *Comm) releaseWindow(w control.Window, rec *window) {
 	if rec.contexts != nil {
 		rec.contexts.Close(c.aborting)
+		c.cardInUse = c.cardInUse || c.aborting
 	}
 	for _, g := range []*gin.Gin{c.net, c.dev} {
 		if g != nil {

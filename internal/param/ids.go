@@ -25,6 +25,7 @@ const (
 	GCCLLibrary
 	GCCLGin
 	GCCLSoftNIC
+	GCCLGinNIC
 	GCCLGinHot
 	GCCLGinSpin
 	GCCLGinNap

@@ -3,7 +3,9 @@ package param
 // The one-sided network between ranks that do not share memory.
 var ginDefs = []Def{
 	{ID: GCCLGin, Name: "GCCL_GIN", Type: TypeString, Default: "", Subsys: "net", Agree: true, Strict: true,
-		Text: "Backends of GIN that kernels may use, best first: direct (the calling threads, inside an LSA team), gdaki (a NIC's queues; here the software NIC), proxy (a CPU thread). Unset: direct inside the LSA team, otherwise proxy. host, the executor's backend, is always there."},
+		Text: "Backends of GIN that kernels may use, best first: direct (the calling threads, inside an LSA team), gdaki (a NIC's queues), proxy (a CPU thread). Unset: direct inside the LSA team, otherwise proxy. host, the executor's backend, is always there."},
+	{ID: GCCLGinNIC, Name: "GCCL_GIN_NIC", Type: TypeString, Default: "", Subsys: "net", Agree: true, Strict: true,
+		Text: "Whose queues gdaki uses: mlx5 (a card, by mlx5dv), mlx5-relay (the same, and the CPU rings the doorbells), soft (the software NIC, a CPU thread). Unset: a card if all ranks have one that works, otherwise the software NIC; a card that is named and missing leads to proxy, if that is allowed."},
 	{ID: GCCLSoftNIC, Name: "GCCL_SOFTNIC", Type: TypeBool, Default: "0", Subsys: "net", Agree: true, Strict: true,
 		Text: "1: where there is no NIC whose queues kernels can write, a CPU thread stands for one and gdaki is used before proxy."},
 	{ID: GCCLGinSpin, Name: "GCCL_GIN_SPIN_US", Type: TypeInt, Default: "auto", Min: 0, Max: 10_000_000, Unit: "us", Subsys: "net", Strict: true,

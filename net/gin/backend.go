@@ -1,6 +1,7 @@
 package gin
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,12 +39,31 @@ type Wishes struct {
 	Type    int    // NCCL_GIN_TYPE: ncclGinType_t, -1 for none
 	Off     bool   // NCCL_GIN_ENABLE=0
 	SoftNIC bool   // GCCL_SOFTNIC: the software NIC stands for a card that is not there
+	NIC     string // GCCL_GIN_NIC
+	NoCard  string // why not all ranks have a card whose queues kernels can write; empty: they have, or nobody has looked
+}
+
+// NICs that GCCL_GIN_NIC may name.
+const (
+	Card        = "mlx5"
+	CardRelayed = "mlx5-relay"
+	SoftwareNIC = "soft"
+)
+
+// WantsCard says whether a card is worth a look: gdaki may be used, and not the software NIC alone. Wishes that make no sense want none.
+func (w Wishes) WantsCard() bool {
+	if w.NIC != "" && w.NIC != Card && w.NIC != CardRelayed {
+		return false
+	}
+	c, err := ForKernels(w, true)
+	return err == nil && c.Net == "gdaki"
 }
 
 // Choice is how kernels reach peers.
 type Choice struct {
 	Direct bool   // in the LSA team: they load and store themselves
 	Net    string // beyond it: gdaki, proxy, or nothing
+	NIC    string // of gdaki: Card or SoftwareNIC
 	Why    string
 }
 
@@ -60,7 +80,7 @@ func (c Choice) String() string {
 	}
 	switch c.Net {
 	case "gdaki":
-		names = append(names, "gdaki (software NIC)")
+		names = append(names, map[string]string{Card: "gdaki (mlx5dv)", CardRelayed: "gdaki (mlx5dv)", SoftwareNIC: "gdaki (software NIC)"}[c.NIC])
 	case "proxy":
 		names = append(names, "proxy")
 	}
@@ -70,7 +90,7 @@ func (c Choice) String() string {
 // ForKernels picks the backends of kernels: direct inside an LSA team, a NIC's own queues where all ranks can, otherwise the proxy. ownHeader:
 // they were compiled with this library's header; others know the proxy alone. A pure function of what all ranks know alike.
 //
-// The only NIC with queues for kernels is the software NIC, which is nobody's default.
+// gdaki is nobody's default: no card has run it yet, and the software NIC is for tests.
 func ForKernels(w Wishes, ownHeader bool) (Choice, error) {
 	fail := func(hint, format string, args ...any) (Choice, error) {
 		return Choice{}, xerr.New(xerr.InvalidUsage, "gin", format, args...).WithHint("%s", hint)
@@ -104,6 +124,25 @@ func ForKernels(w Wishes, ownHeader bool) (Choice, error) {
 			} else if c.Net == "" {
 				c.Net = n
 			}
+		}
+	}
+	switch w.NIC {
+	case "", Card, CardRelayed, SoftwareNIC:
+	default:
+		return fail("unset it, or use mlx5, mlx5-relay or soft", "GCCL_GIN_NIC=%s names no NIC", w.NIC)
+	}
+	if c.Net == "gdaki" && ownHeader {
+		switch {
+		case w.NIC == SoftwareNIC:
+			c.NIC = SoftwareNIC
+		case w.NoCard == "":
+			c.NIC = cmp.Or(w.NIC, Card)
+		case w.NIC == "":
+			c.NIC, c.Why = SoftwareNIC, c.Why+"; no card: "+w.NoCard
+		case len(own) > 0 && !slices.Contains(own, "proxy"):
+			return fail("allow proxy, or GCCL_GIN_NIC=soft", "%s allows no backend but gdaki, and GCCL_GIN_NIC=%s cannot be met: %s", c.Why, w.NIC, w.NoCard)
+		default:
+			c.Net, c.Why = "proxy", fmt.Sprintf("%s, but GCCL_GIN_NIC=%s cannot be met: %s", c.Why, w.NIC, w.NoCard)
 		}
 	}
 	if c.Net == "gdaki" && !ownHeader {

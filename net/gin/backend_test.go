@@ -33,6 +33,12 @@ func TestForKernels(t *testing.T) {
 		{gin.Wishes{Type: 2, List: "direct,gdaki"}, true, "direct+gdaki", false},
 		{gin.Wishes{Type: -1, List: "direct"}, true, "direct", false},
 		{gin.Wishes{Type: -1, List: "gdr"}, true, "no backend", true},
+		{gin.Wishes{Type: 3, NIC: "soft"}, true, "direct+gdaki soft", false},
+		{gin.Wishes{Type: 3, NIC: "mlx5"}, true, "direct+gdaki mlx5", false},
+		{gin.Wishes{Type: 3, NoCard: "no"}, true, "direct+gdaki soft", false},
+		{gin.Wishes{Type: 3, NIC: "mlx5-relay", NoCard: "no"}, true, "direct+proxy", false},
+		{gin.Wishes{Type: -1, List: "gdaki", NIC: "mlx5", NoCard: "the reason"}, true, "the reason", true},
+		{gin.Wishes{Type: -1, NIC: "mlx4"}, true, "names no NIC", true},
 	} {
 		got, err := gin.ForKernels(c.w, c.own)
 		if c.failure {
@@ -47,6 +53,9 @@ func TestForKernels(t *testing.T) {
 		}
 		if got.Net != "" {
 			parts = append(parts, got.Net)
+		}
+		if got.NIC != gin.Card || c.w.NIC != "" {
+			parts[len(parts)-1] = strings.TrimSpace(parts[len(parts)-1] + " " + got.NIC)
 		}
 		if s := strings.Join(parts, "+"); err != nil || s != c.want || got.Why == "" {
 			t.Errorf("%+v, own header %v: %s (%s), %v", c.w, c.own, s, got.Why, err)

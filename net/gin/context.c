@@ -64,6 +64,9 @@ int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, 
 void gin_context_close(gin *g, int context) {
   gin_context *x = &g->context[context];
   x->used = 0;
+  if (x->by) x->by->close(g, x);
+  free(x->queue);
+  free(x->signal_rkeys);
   free(x->rings);
   free(x->signals);
   free(x->counters);
@@ -71,7 +74,6 @@ void gin_context_close(gin *g, int context) {
   free(x->cis);
   free(x->seen);
   free(x->counter);
-  gin_nic_free(x, g->nranks);
   memset(x, 0, sizeof *x);
 }
 
@@ -175,12 +177,11 @@ int gin_context_serve(gin *g) {
   for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
     gin_context *x = &g->context[i];
     if (!x->used) continue;
-    int nic = x->qp != NULL;
-    int32_t first = nic ? gin_nic_first(g) : 0; /* the software NIC may be told to take its queues in any order */
+    int32_t first = x->qp ? gin_nic_first(g) : 0; /* the software NIC may be told to take its queues in any order */
     for (int32_t k = 0; k < g->nranks; k++) {
       int32_t q = k + first < g->nranks ? k + first : k + first - g->nranks;
-      if (nic)
-        moved |= gin_nic_serve(g, x, q);
+      if (x->by)
+        moved |= x->by->serve(g, x, q);
       else if (g->peer[q].conn || q == g->rank)
         moved |= serve_ring(g, x, &g->peer[q]);
     }

@@ -42,7 +42,7 @@ static void describe_queues(gin *g, const gin_want *want, const gin_device *d, b
   size_t n = (size_t)g->nranks;
   gccl_gdaki_context *out = take(b, (size_t)d->n, sizeof *out);
   for (int i = 0; i < d->n; i++) {
-    const gin_context *x = &g->context[d->first[i]];
+    gin_context *x = &g->context[d->first[i]];
     uint64_t *offsets = take(b, x->nsignals + 1, sizeof *offsets);
     uint32_t *rkeys = take(b, n, sizeof *rkeys);
     gccl_gdaki_qp *qp = take(b, n, sizeof *qp);
@@ -52,31 +52,37 @@ static void describe_queues(gin *g, const gin_want *want, const gin_device *d, b
                                     .nranks = g->nranks,
                                     .nsignals = x->nsignals,
                                     .ncounters = x->ncounters,
-                                    .sink_lkey = nic_key(NIC_KEY_SINK, x->number),
+                                    .sink_lkey = x->sink_lkey,
                                     .qp = qp,
                                     .signal_rkeys = rkeys,
                                     .signals = x->signals,
                                     .signal_offsets = offsets,
                                     .counters = x->counters};
     for (size_t r = 0; r < n; r++) {
-      uint32_t *counter = take(b, x->depth, sizeof *counter);
+      uint32_t *counter = take(b, x->queue[r]->depth, sizeof *counter);
       if (!b->base) continue;
-      const nic_qp *q = &x->qp[r];
-      rkeys[r] = nic_key(NIC_KEY_SIGNALS, x->number); /* the same at all ranks: they open contexts in the same order */
-      qp[r] = (gccl_gdaki_qp){
-          .sq = q->sq, .dbrec = q->dbrec, .doorbell = q->doorbell, .cq = q->cq, .depth = q->depth, .qpn = q->qpn, .counter = counter};
-      qp[r].claimed = qp[r].ready = qp[r].rung = qp[r].done = q->posted;
+      const gccl_sendq *q = x->queue[r];
+      rkeys[r] = x->signal_rkeys[r];
+      qp[r] = (gccl_gdaki_qp){.sq = q->sq,
+                              .dbrec = q->dbrec,
+                              .cq_dbrec = q->cq_dbrec,
+                              .doorbell = q->doorbell,
+                              .cq = q->cq,
+                              .depth = q->depth,
+                              .cq_depth = q->cq_depth,
+                              .qpn = q->qpn,
+                              .counter = counter};
     }
+    if (b->base) x->shown = qp;
   }
 }
 
 int gin_device_idle(gin *g, const gin_device *d) {
   for (int i = 0; i < d->n; i++) {
     const gin_context *x = &g->context[d->first[i]];
-    const gccl_gdaki_context *queues = x->qp ? (const gccl_gdaki_context *)d->contexts + i : NULL;
     for (int32_t r = 0; r < g->nranks; r++) {
-      if (queues ? x->qp[r].told != (uint32_t)__atomic_load_n(&queues->qp[r].rung, __ATOMIC_ACQUIRE) && !x->qp[r].failed
-                 : x->cis[r] != __atomic_load_n(&x->pis[r], __ATOMIC_ACQUIRE))
+      if (x->by ? !x->by->done(x, r, __atomic_load_n(&x->shown[r].rung, __ATOMIC_ACQUIRE))
+                : x->cis[r] != __atomic_load_n(&x->pis[r], __ATOMIC_ACQUIRE))
         return 0;
     }
   }
@@ -94,26 +100,51 @@ void gin_device_close(gin *g, gin_device *d, int keep) {
   free(d);
 }
 
-gin_device *gin_device_open(gin *g, const gin_want *w) {
-  gin_device *d = w->nic || (w->context_bytes >= GCCL_PROXY_CONTEXT_OLD && w->context_bytes <= sizeof(gccl_proxy_context)) ? calloc(1, sizeof *d) : NULL;
-  if (!d) return NULL;
+gin_device *gin_device_open(gin *g, const gin_want *w, char *why) {
+  int known = w->nic || (w->context_bytes >= GCCL_PROXY_CONTEXT_OLD && w->context_bytes <= sizeof(gccl_proxy_context));
+  gin_device *d = known ? calloc(1, sizeof *d) : NULL;
+  if (!d) {
+    gccl_net_why(why, GCCL_NET_EINVAL, known ? "out of memory" : "contexts of %u bytes are of no header", w->context_bytes);
+    return NULL;
+  }
   for (; d->n < (int)w->n; d->n++) {
-    int x = d->n == GIN_CONTEXTS ? -1
-            : w->nic             ? gin_nic_open(g, w->nsignals, w->ncounters, w->depth)
-                                 : gin_context_open(g, w->format, w->nsignals, w->ncounters, w->depth);
+    int x = -1;
+    if (d->n == GIN_CONTEXTS)
+      gccl_net_why(why, GCCL_NET_ENOMEM, "a communicator has %d contexts in all", GIN_CONTEXTS);
+    else if (w->nic)
+      x = gin_queues_open(g, w->nsignals, w->ncounters, w->depth, why);
+    else if ((x = gin_context_open(g, w->format, w->nsignals, w->ncounters, w->depth)) < 0)
+      gccl_net_why(why, GCCL_NET_ENOMEM, "no room for a context with rings of %u (a communicator has %d contexts in all)", w->depth,
+                   GIN_CONTEXTS);
     if (x < 0) break;
     d->first[d->n] = x;
   }
   block b = {0};
   void (*describe)(gin *, const gin_want *, const gin_device *, block *) = w->nic ? describe_queues : describe_proxy;
-  describe(g, w, d, &b); /* counts */
-  if (d->n == (int)w->n && (b.base = aligned_alloc(2 * GCCL_LINE, b.used))) {
-    memset(b.base, 0, b.used);
-    b.used = 0;
-    describe(g, w, d, &b);
-    d->contexts = b.base;
-    return d;
+  if (d->n == (int)w->n) {
+    describe(g, w, d, &b); /* counts */
+    if ((b.base = aligned_alloc(2 * GCCL_LINE, b.used))) {
+      memset(b.base, 0, b.used);
+      b.used = 0;
+      describe(g, w, d, &b);
+      d->contexts = b.base;
+      return d;
+    }
+    gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
   }
   gin_device_close(g, d, 0);
   return NULL;
+}
+
+void gin_device_address(gin *g, const gin_device *d, int context, int32_t peer, unsigned char out[GIN_ADDRESS]) {
+  const gin_context *x = &g->context[d->first[context]];
+  memcpy(out, x->queue[peer]->address, GCCL_CARD_ADDRESS);
+  memcpy(out + GCCL_CARD_ADDRESS, &x->mr->rkey, 4);
+}
+
+int gin_device_join(gin *g, gin_device *d, int context, int32_t peer, const unsigned char in[GIN_ADDRESS], char *why) {
+  gin_context *x = &g->context[d->first[context]];
+  memcpy(&x->signal_rkeys[peer], in + GCCL_CARD_ADDRESS, 4);
+  ((gccl_gdaki_context *)d->contexts)[context].signal_rkeys[peer] = x->signal_rkeys[peer];
+  return g->card->ops->connect(x->queue[peer], in, why);
 }

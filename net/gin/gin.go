@@ -38,11 +38,16 @@ static int g_import_window(gin *g, int32_t rank, uint32_t number, const void *bl
   gin_window *w = gin_window_of(g, number);
   return w ? gin_import(g, rank, blob, bytes, &w->remote[rank], why) : gccl_net_why(why, GCCL_NET_EINVAL, "no window %u", number);
 }
+static void g_window_key(gin *g, int32_t rank, uint32_t number, uint32_t rkey) {
+  gin_window *w = gin_window_of(g, number);
+  if (w) w->keys.rkeys[rank] = gccl_be32(rkey);
+}
 static gccl_port *g_port(gin *g) { return &g->port; }
 */
 import "C"
 
 import (
+	"encoding/binary"
 	"time"
 	"unsafe"
 
@@ -112,7 +117,7 @@ func (g *Gin) Close() {
 	}
 	C.gin_stop(g.p)
 	for i := range C.int(C.GIN_WINDOWS) {
-		C.gin_deregister(&g.p.window[i].local)
+		C.gin_window_end(&g.p.window[i])
 	}
 	for r := range int(g.p.nranks) {
 		C.g_disconnect(g.p, C.int32_t(r))
@@ -255,8 +260,12 @@ func (g *Gin) importFrom(rank int, mirror bool, blob []byte) error {
 	return nil
 }
 
+// UseCard gives kernels the send queues of a card (a gccl_card) instead of the software NIC's. Preconditions: there are no windows and contexts
+// yet; the card outlives the object.
+func (g *Gin) UseCard(card unsafe.Pointer) { g.p.card = (*C.gccl_card)(card) }
+
 // AddWindow registers memory as a window, whose number is the same on all ranks and not 0, and returns what peers import: one blob for
-// each slot of a transport.
+// each slot of a transport, and one for a card.
 func (g *Gin) AddWindow(number uint32, base uintptr, bytes uint64) ([][]byte, error) {
 	var why [C.GCCL_NET_TEXT]C.char
 	var rc C.int
@@ -267,9 +276,12 @@ func (g *Gin) AddWindow(number uint32, base uintptr, bytes uint64) ([][]byte, er
 	if rc < 0 {
 		return nil, memError("cannot register a window", &why)
 	}
-	blobs := make([][]byte, MaxTransports)
-	for i := range blobs {
+	blobs := make([][]byte, MaxTransports+1)
+	for i := range MaxTransports {
 		blobs[i] = blobOf(w.local.mr[i])
+	}
+	if w.mr != nil {
+		blobs[MaxTransports] = binary.BigEndian.AppendUint32(nil, uint32(w.mr.rkey))
 	}
 	return blobs, nil
 }
@@ -279,6 +291,13 @@ func (g *Gin) ImportWindow(number uint32, rank int, blobs [][]byte) error {
 	p := (*C.gin_peer)(unsafe.Add(unsafe.Pointer(g.p.peer), rank*C.sizeof_gin_peer))
 	if p.conn == nil {
 		return nil
+	}
+	if g.p.card != nil {
+		if len(blobs) != MaxTransports+1 || len(blobs[MaxTransports]) != 4 {
+			return xerr.New(xerr.Remote, "gin", "rank %d has sent no key of its card", rank).WithRank(rank)
+		}
+		key := binary.BigEndian.Uint32(blobs[MaxTransports])
+		g.with(func() { C.g_window_key(g.p, C.int32_t(rank), C.uint32_t(number), C.uint32_t(key)) })
 	}
 	if int(p.endpoint) >= len(blobs) {
 		return xerr.New(xerr.Remote, "gin", "rank %d has sent no registration for its connection", rank).WithRank(rank)
@@ -310,7 +329,7 @@ func PackWindow(blobs [][]byte, err error) []byte {
 
 // UnpackWindow is the other end.
 func UnpackWindow(b []byte) ([][]byte, error) {
-	if l := unpack(b, MaxTransports+1); l != nil {
+	if l := unpack(b, MaxTransports+2); l != nil {
 		return l[1:], nil
 	}
 	if l := unpack(b, 1); l != nil {

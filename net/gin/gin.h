@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "../../device/layout/comm.h"
+#include "../transport/card.h"
 #include "../transport/transport.h"
 #include "gfd.h"
 #include "nic.h"
@@ -36,6 +37,7 @@ typedef struct {
   gin_region local;
   gccl_net_rmr *remote; /* by rank */
   gccl_gdaki_mem keys;  /* the same for kernels with queues of their own; rkeys by rank */
+  gccl_card_mr *mr;     /* with a card */
 } gin_window;
 
 typedef struct {
@@ -65,6 +67,8 @@ typedef struct gin_answer {
   uint64_t old;
 } gin_answer;
 
+typedef struct gin gin;
+
 /* A context: signals and counters of its own, and one ring of descriptors for each peer. Laid out so that a GPU can be the
  * producer: rings, indices, signals and counters are plain memory of their owner, who may have pinned it. */
 typedef struct {
@@ -77,11 +81,30 @@ typedef struct {
   uint32_t *cis;     /* by rank: descriptors completed; stored with release */
   uint32_t *seen;    /* by rank: descriptors taken */
   uint32_t *counter; /* by rank and slot: the counter that a completion raises, plus 1; 0 none */
-  nic_qp *qp;        /* by rank: send queues of the software NIC, in place of rings; NULL for descriptors */
-  uint64_t sink;     /* where the old values of atomics go */
+  /* Send queues, in place of rings. */
+  const struct gin_provider *by; /* who executes them; NULL for descriptors */
+  gccl_sendq **queue;            /* by rank */
+  uint32_t *signal_rkeys;        /* by rank: of its signals. Host order, as sink_lkey */
+  uint32_t sink_lkey;            /* of where the old values of atomics go, at address 0 */
+  gccl_gdaki_qp *shown;          /* by rank: what kernels have of the queues; NULL before */
+  nic_qp *qp;                    /* by rank: the software NIC's */
+  uint64_t sink;
+  uint64_t *old_values;      /* a card's sink */
+  gccl_card_mr *mr, *old_mr; /* of signals and sink */
+  uint64_t looked_ns;        /* a card's: when completions were looked at for errors */
+  uint8_t looks, failed;     /* in this turn; an error was told */
 } gin_context;
 
-typedef struct gin {
+/* Who executes send queues. */
+typedef struct gin_provider {
+  int (*open)(gin *, gin_context *, char *why);                  /* queues of at least x->depth to all ranks, and keys */
+  int (*serve)(gin *, gin_context *, int32_t peer);              /* 1 if anything moved */
+  int (*done)(const gin_context *, int32_t peer, uint64_t rung); /* whether all entries below have completed */
+  void (*close)(gin *, gin_context *);
+} gin_provider;
+extern const gin_provider gin_software_nic, gin_card;
+
+struct gin {
   gccl_port port; /* first: help gets its address */
   int32_t rank, nranks;
   struct ncclComm *comm;          /* whose areas and mirrors the agent writes; NULL for an object of contexts alone */
@@ -96,6 +119,7 @@ typedef struct gin {
   /* A mistake that is nobody's connection's: a descriptor that makes no sense. First one; text before code. */
   gccl_net_fault fault;
   nic_orders orders;
+  gccl_card *card; /* whose queues kernels get; NULL: the software NIC's */
   uint32_t opened; /* contexts so far */
   uint32_t owing;  /* answers of all peers that wait for room */
 
@@ -106,7 +130,7 @@ typedef struct gin {
   int cpu;                                          /* to run on; -1 any */
   _Atomic(uint32_t) stop, lock, deep, wanted;       /* wanted: who wait for the lock and must get it */
   _Atomic(uint64_t) helped, naps, served, first_ns; /* first_ns: from a nap's end to the first thing that moved, the last time */
-} gin;
+};
 
 /* core.c */
 gin *gin_new(int32_t rank, int32_t nranks, struct ncclComm *comm);
@@ -141,6 +165,7 @@ void gin_deregister(gin_region *);
 int gin_import(gin *, int32_t rank, const void *blob, uint32_t bytes, gccl_net_rmr *, char *why);
 int gin_window_add(gin *, uint32_t number, void *base, uint64_t bytes, gin_window **, char *why);
 void gin_window_drop(gin *, uint32_t number);
+void gin_window_end(gin_window *);
 char *gin_mirror(uint64_t bytes);  /* memory for mirrors: pages come when they are touched */
 void gin_unmirror(gin *);          /* gives it back, and the area of an object without a communicator. Preconditions: no connection */
 void gin_dismiss(gin *, int slot); /* ends the connections and registrations of an endpoint, before it is closed */
@@ -176,7 +201,7 @@ void gin_context_signal(gin *, gin_peer *, const gccl_msg_signal *);
 
 /* device.c: contexts as kernels see them. */
 typedef struct {
-  int nic;                                /* send queues of the software NIC; otherwise descriptors */
+  int nic;                                /* send queues, of the card or the software NIC; otherwise descriptors */
   int format;                             /* of descriptors */
   uint32_t context_bytes;                 /* of a gccl_proxy_context as the kernels' header has it */
   uint32_t n, nsignals, ncounters, depth; /* contexts, and of each */
@@ -186,19 +211,24 @@ typedef struct {
   /* n × gccl_proxy_context (context_bytes apart) or gccl_gdaki_context; one block with all they point to, but the contexts' own memory */
   void *contexts;
 } gin_device;
-/* NULL without room. All ranks open the same in the same order. */
-gin_device *gin_device_open(gin *, const gin_want *);
+/* NULL with a text. All ranks open the same in the same order. */
+gin_device *gin_device_open(gin *, const gin_want *, char *why);
+/* With a card each rank has an address for each of its queues, and a key of its signals: this rank's for a peer, and a peer's for this rank, before
+ * any kernel starts. */
+enum { GIN_ADDRESS = GCCL_CARD_ADDRESS + 4 };
+void gin_device_address(gin *, const gin_device *, int context, int32_t peer, unsigned char out[GIN_ADDRESS]);
+int gin_device_join(gin *, gin_device *, int context, int32_t peer, const unsigned char in[GIN_ADDRESS], char *why);
 int gin_device_idle(gin *, const gin_device *); /* whether all that kernels have asked for is done */
 /* Preconditions: no kernel uses it, here or at a peer. keep leaves the memory that kernels know where it is, for ever: a kernel may still run. */
 void gin_device_close(gin *, gin_device *, int keep);
 
-/* nic.c: queues of the software NIC. */
-int gin_nic_open(gin *, uint32_t nsignals, uint32_t ncounters, uint32_t depth); /* a context; -1 without room. depth: a power of two */
-void gin_nic_start(nic_qp *, uint32_t index);                                   /* before its first use */
-void gin_nic_free(gin_context *, int32_t nranks);
-int32_t gin_nic_first(gin *); /* rank whose queue is served first in this turn */
-int gin_nic_serve(gin *, gin_context *, int32_t peer);
-int gin_nic_answer(gin *); /* what is owed to peers' atomics */
+/* queues.c: contexts with send queues. -1 with a text. depth: a power of two */
+int gin_queues_open(gin *, uint32_t nsignals, uint32_t ncounters, uint32_t depth, char *why);
+
+/* nic.c: the software NIC. */
+void gin_nic_start(nic_qp *, uint32_t index); /* before its first use */
+int32_t gin_nic_first(gin *);                 /* rank whose queue is served first in this turn */
+int gin_nic_answer(gin *);                    /* what is owed to peers' atomics */
 void gin_nic_done(gin *, gin_peer *, uint64_t cookie);
 void gin_nic_fetch(gin *, gin_peer *, const gccl_msg_fetch *);
 void gin_nic_fetched(gin *, gin_peer *, const gccl_msg_fetched *);

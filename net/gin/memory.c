@@ -50,8 +50,13 @@ int gin_window_add(gin *g, uint32_t number, void *base, uint64_t bytes, gin_wind
       gin_deregister(&w->local);
       return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
     }
-    w->keys.lkey = gccl_be32(nic_key(NIC_KEY_WINDOW, number));
-    for (int32_t r = 0; r < g->nranks; r++) w->keys.rkeys[r] = w->keys.lkey;
+    if (g->card && (rc = g->card->ops->reg(g->card, base, bytes, 0, &w->mr, why)) < 0) {
+      gin_deregister(&w->local);
+      return rc;
+    }
+    w->keys.lkey = gccl_be32(g->card ? w->mr->lkey : nic_key(NIC_KEY_WINDOW, number));
+    for (int32_t r = 0; r < g->nranks; r++) w->keys.rkeys[r] = g->card ? 0 : w->keys.lkey; /* those of a card are the peers' */
+    if (g->card) w->keys.rkeys[g->rank] = gccl_be32(w->mr->rkey);
     w->number = number;
     *out = w;
     return 0;
@@ -59,11 +64,16 @@ int gin_window_add(gin *g, uint32_t number, void *base, uint64_t bytes, gin_wind
   return gccl_net_why(why, GCCL_NET_ENOMEM, "all %d windows are in use", GIN_WINDOWS);
 }
 
-void gin_window_drop(gin *g, uint32_t number) {
-  gin_window *w = gin_window_of(g, number);
-  if (!w) return;
+void gin_window_end(gin_window *w) {
   w->number = 0;
   gin_deregister(&w->local);
+  if (w->mr) w->mr->card->ops->dereg(w->mr);
+  w->mr = NULL;
+}
+
+void gin_window_drop(gin *g, uint32_t number) {
+  gin_window *w = gin_window_of(g, number);
+  if (w) gin_window_end(w);
 }
 
 char *gin_mirror(uint64_t bytes) {

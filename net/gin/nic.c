@@ -9,69 +9,64 @@ static int before(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; } /* wr
 
 /* ---- Queues ---- */
 
-int gin_nic_open(gin *g, uint32_t nsignals, uint32_t ncounters, uint32_t depth) {
-  if (depth > NIC_DEPTH_MAX) return -1;
-  int i;
-  gin_context *x = depth == 0 || depth & (depth - 1) ? NULL : gin_context_new(g, &i);
-  if (!x) return -1;
-  x->nsignals = nsignals;
-  x->ncounters = ncounters;
-  x->depth = depth;
-  x->signals = calloc(nsignals + 1, sizeof *x->signals);
-  x->counters = calloc(ncounters + 1, sizeof *x->counters);
+static int nic_open(gin *g, gin_context *x, char *why) {
+  int i = (int)(x - g->context);
+  x->signals = calloc(x->nsignals + 1, sizeof *x->signals);
   x->qp = calloc((size_t)g->nranks, sizeof *x->qp);
-  int ok = x->signals && x->counters && x->qp;
+  int ok = x->signals && x->qp;
+  x->sink_lkey = nic_key(NIC_KEY_SINK, x->number);
   for (int32_t r = 0; ok && r < g->nranks; r++) {
     nic_qp *q = &x->qp[r];
-    q->depth = depth;
-    q->qpn = ((uint32_t)i + 1) << 16 | (uint32_t)(r + 1); /* as the queue pair numbers of a device: 24 bits, never 0 */
-    q->sq = aligned_alloc(4096, gccl_align(depth * GCCL_WQE_BYTES, 4096));
-    q->cq = aligned_alloc(4096, gccl_align(depth * GCCL_CQE_BYTES, 4096));
-    q->dbrec = aligned_alloc(2 * GCCL_LINE, 4 * GCCL_LINE); /* record, then the doorbell on lines of its own */
+    uint32_t depth = x->depth;
+    x->queue[r] = &q->q;
+    x->signal_rkeys[r] = nic_key(NIC_KEY_SIGNALS, x->number); /* the same at all ranks: they open contexts in the same order */
+    q->q.depth = q->q.cq_depth = depth;
+    q->q.qpn = ((uint32_t)i + 1) << 16 | (uint32_t)(r + 1); /* as the queue pair numbers of a device: 24 bits, never 0 */
+    q->q.sq = aligned_alloc(4096, gccl_align(depth * GCCL_WQE_BYTES, 4096));
+    q->q.cq = aligned_alloc(4096, gccl_align(depth * GCCL_CQE_BYTES, 4096));
+    q->q.dbrec = aligned_alloc(2 * GCCL_LINE, 4 * GCCL_LINE); /* record, then the doorbell on lines of its own */
     q->slot = calloc(depth, sizeof *q->slot);
-    ok = q->sq && q->cq && q->dbrec && q->slot;
+    ok = q->q.sq && q->q.cq && q->q.dbrec && q->slot;
     if (!ok) break;
-    memset(q->sq, 0, depth * GCCL_WQE_BYTES);
-    memset(q->dbrec, 0, 4 * GCCL_LINE);
-    q->doorbell = (uint64_t *)((char *)q->dbrec + 2 * GCCL_LINE);
-    memset(q->cq, 0, depth * GCCL_CQE_BYTES);
-    for (uint32_t k = 0; k < depth; k++) q->cq[k * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN] = GCCL_CQE_INVALID << 4;
+    memset(q->q.sq, 0, depth * GCCL_WQE_BYTES);
+    memset(q->q.dbrec, 0, 4 * GCCL_LINE);
+    q->q.doorbell = (uint64_t *)((char *)q->q.dbrec + 2 * GCCL_LINE);
+    memset(q->q.cq, 0, depth * GCCL_CQE_BYTES);
+    for (uint32_t k = 0; k < depth; k++) q->q.cq[k * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN] = GCCL_CQE_INVALID << 4;
   }
-  if (!ok) {
-    gin_context_close(g, i);
-    return -1;
-  }
-  return i;
+  return ok ? 0 : gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
 }
 
-void gin_nic_free(gin_context *x, int32_t nranks) {
-  for (int32_t r = 0; x->qp && r < nranks; r++) {
-    free(x->qp[r].sq);
-    free(x->qp[r].cq);
-    free(x->qp[r].dbrec);
+static void nic_close(gin *g, gin_context *x) {
+  for (int32_t r = 0; x->qp && r < g->nranks; r++) {
+    free(x->qp[r].q.sq);
+    free(x->qp[r].q.cq);
+    free(x->qp[r].q.dbrec);
     free(x->qp[r].slot);
   }
   free(x->qp);
 }
 
+static int nic_done(const gin_context *x, int32_t peer, uint64_t rung) { return x->qp[peer].told == (uint32_t)rung || x->qp[peer].failed; }
+
 void gin_nic_start(nic_qp *q, uint32_t index) {
   q->posted = q->next = q->carried = q->told = q->last_write = q->visible = q->last_read = index;
   q->ncq = index;
-  q->dbrec[GCCL_DBREC_SEND] = gccl_dbrec_value(index);
+  q->q.dbrec[GCCL_DBREC_SEND] = gccl_dbrec_value(index);
 }
 
 void gin_nic_ring(gin *g, int context, int32_t peer, uint32_t next) {
   nic_qp *q = &g->context[context].qp[peer];
-  gccl_wqe *last = (gccl_wqe *)(q->sq + (uint64_t)((next - 1) & (q->depth - 1)) * GCCL_WQE_BYTES);
-  __atomic_store_n(&q->dbrec[GCCL_DBREC_SEND], gccl_dbrec_value(next), __ATOMIC_RELEASE); /* acquired in look */
-  __atomic_store_n(q->doorbell, gccl_doorbell_value(last), __ATOMIC_RELEASE);             /* the same */
+  gccl_wqe *last = (gccl_wqe *)(q->q.sq + (uint64_t)((next - 1) & (q->q.depth - 1)) * GCCL_WQE_BYTES);
+  __atomic_store_n(&q->q.dbrec[GCCL_DBREC_SEND], gccl_dbrec_value(next), __ATOMIC_RELEASE); /* acquired in look */
+  __atomic_store_n(q->q.doorbell, gccl_doorbell_value(last), __ATOMIC_RELEASE);             /* the same */
   gin_rouse(g);
 }
 
 /* ---- Completions ---- */
 
 static void finish(nic_qp *q, uint32_t index, uint8_t wait, uint8_t syndrome) {
-  nic_slot *s = &q->slot[index & (q->depth - 1)];
+  nic_slot *s = &q->slot[index & (q->q.depth - 1)];
   s->wait = wait;
   s->syndrome = syndrome;
   if (syndrome) q->failed = 1;
@@ -81,11 +76,11 @@ static void finish(nic_qp *q, uint32_t index, uint8_t wait, uint8_t syndrome) {
 static int tell(nic_qp *q) {
   uint32_t from = q->told;
   for (; q->told != q->next; q->told++) {
-    nic_slot *s = &q->slot[q->told & (q->depth - 1)];
+    nic_slot *s = &q->slot[q->told & (q->q.depth - 1)];
     if (s->wait == ANSWER || (s->wait == CARRIED && !before(q->told, q->carried))) break;
     if (s->signaled || s->syndrome) { /* an error is always told */
-      cqe c = {.opcode = s->opcode, .syndrome = s->syndrome, .qpn = q->qpn, .index = q->told, .bytes = s->bytes};
-      cqe_write(q->cq + (q->ncq & (q->depth - 1)) * GCCL_CQE_BYTES, q->ncq, q->depth, &c);
+      cqe c = {.opcode = s->opcode, .syndrome = s->syndrome, .qpn = q->q.qpn, .index = q->told, .bytes = s->bytes};
+      cqe_write(q->q.cq + (q->ncq & (q->q.depth - 1)) * GCCL_CQE_BYTES, q->ncq, q->q.depth, &c);
       q->ncq++;
     }
   }
@@ -106,7 +101,7 @@ __attribute__((format(printf, 6, 7))) static void complain(gin *g, const gin_con
 /* What was under way when the connection failed will not be answered. */
 static void give_up(nic_qp *q) {
   for (uint32_t i = q->told; i != q->next; i++) {
-    nic_slot *s = &q->slot[i & (q->depth - 1)];
+    nic_slot *s = &q->slot[i & (q->q.depth - 1)];
     if (s->wait == ANSWER || (s->wait == CARRIED && !before(i, q->carried))) finish(q, i, DONE, GCCL_SYNDROME_RETRY);
   }
   q->failed = 1;
@@ -131,9 +126,10 @@ static char *range_of(gin *g, gin_context *x, uint32_t key, uint64_t addr, uint6
 
 /* A word that atomics of peers may change, or NULL. */
 static uint64_t *word_of(gin *g, unsigned place, uint32_t window, uint32_t context, uint64_t off) {
-  if (place == GCCL_AT_SIGNAL)
-    return context < GIN_CONTEXTS && g->context[context].used && off < g->context[context].nsignals ? &g->context[context].signals[off]
-                                                                                                    : NULL;
+  if (place == GCCL_AT_SIGNAL) {
+    gin_context *x = gin_context_of(g, context);
+    return x && off < x->nsignals ? &x->signals[off] : NULL;
+  }
   gin_window *w = place == GCCL_AT_WINDOW ? gin_window_of(g, window) : NULL;
   return w && off % 8 == 0 && gccl_net_within(w->local.bytes, off, 8) ? (uint64_t *)(w->local.base + off) : NULL;
 }
@@ -152,7 +148,7 @@ static unsigned long long ull(uint64_t v) { return v; }
 
 /* Starts an entry: 0 or a syndrome. Preconditions: room for one work request. */
 static uint8_t issue(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t index, const wqe *e) {
-  nic_slot *s = &q->slot[index & (q->depth - 1)];
+  nic_slot *s = &q->slot[index & (q->q.depth - 1)];
   int self = p->rank == g->rank, atomic = e->opcode == GCCL_WQE_FETCH_ADD;
   s->opcode = e->opcode;
   s->signaled = e->signaled;
@@ -241,9 +237,9 @@ int32_t gin_nic_first(gin *g) { return g->orders.shuffle ? (int32_t)(random_of(&
 static int read_entry(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t index, wqe *e) {
   unsigned char block[GCCL_WQE_BYTES];
   char why[GCCL_NET_TEXT];
-  memcpy(block, q->sq + (uint64_t)(index & (q->depth - 1)) * GCCL_WQE_BYTES, sizeof block);
-  if (wqe_read(block, q->qpn, index, e, why)) return 1;
-  q->slot[index & (q->depth - 1)] = (nic_slot){.opcode = e->opcode};
+  memcpy(block, q->q.sq + (uint64_t)(index & (q->q.depth - 1)) * GCCL_WQE_BYTES, sizeof block);
+  if (wqe_read(block, q->q.qpn, index, e, why)) return 1;
+  q->slot[index & (q->q.depth - 1)] = (nic_slot){.opcode = e->opcode};
   finish(q, index, DONE, GCCL_SYNDROME_QP_OP);
   complain(g, x, p, index, GCCL_SYNDROME_QP_OP, "%s", why);
   return 0;
@@ -277,7 +273,7 @@ static uint32_t start(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
   uint32_t index = q->next;
   wqe e;
   if (q->failed) {
-    q->slot[index & (q->depth - 1)] = (nic_slot){0};
+    q->slot[index & (q->q.depth - 1)] = (nic_slot){0};
     finish(q, index, DONE, GCCL_SYNDROME_FLUSH);
     return 1;
   }
@@ -296,7 +292,7 @@ static uint32_t start(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
   q->lost = 0;
   if (syndrome) {
     g->orders.fail = 0;
-    q->slot[index & (q->depth - 1)] = (nic_slot){.opcode = e.opcode};
+    q->slot[index & (q->q.depth - 1)] = (nic_slot){.opcode = e.opcode};
     complain(g, x, p, index, syndrome, "on command");
   } else {
     syndrome = issue(g, x, p, q, index, &e);
@@ -307,15 +303,15 @@ static uint32_t start(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
 
 /* Looks at the doorbell. What it says has to fit the record and the entry. */
 static void look(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
-  uint64_t bell = __atomic_load_n(q->doorbell, __ATOMIC_ACQUIRE); /* acquire: the record, and the entries */
-  if (bell == q->rung) return;
-  uint32_t record = gccl_be32(__atomic_load_n(&q->dbrec[GCCL_DBREC_SEND], __ATOMIC_ACQUIRE)), n = (uint16_t)(record - q->posted);
+  uint64_t bell = __atomic_load_n(q->q.doorbell, __ATOMIC_ACQUIRE); /* acquire: the record, and the entries */
+  if (bell == q->q.rung) return;
+  uint32_t record = gccl_be32(__atomic_load_n(&q->q.dbrec[GCCL_DBREC_SEND], __ATOMIC_ACQUIRE)), n = (uint16_t)(record - q->posted);
   uint32_t last = (uint32_t)(gccl_be64(bell) >> 40) & 0xffff, qpn = (uint32_t)(gccl_be64(bell) >> 8) & 0xffffff;
   uint32_t rung = (uint16_t)(last + 1 - q->posted); /* entries that the bell is about: fewer than the record says if it has moved on */
-  q->rung = bell;
+  q->q.rung = bell;
   const char *wrong = record >> 16                                                      ? "its record has more than 16 bits"
-                      : qpn != q->qpn                                                   ? "it names another queue pair"
-                      : n > q->depth - (q->posted - q->told)                            ? "its record allows more entries than are free"
+                      : qpn != q->q.qpn                                                 ? "it names another queue pair"
+                      : n > q->q.depth - (q->posted - q->told)                          ? "its record allows more entries than are free"
                       : rung > n && rung <= UINT16_MAX / 2 /* not one that came late */ ? "its record was not stored before it"
                                                                                         : NULL;
   if (wrong) {
@@ -328,7 +324,7 @@ static void look(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
   q->posted += n;
 }
 
-int gin_nic_serve(gin *g, gin_context *x, int32_t peer) {
+static int nic_serve(gin *g, gin_context *x, int32_t peer) {
   gin_peer *p = &g->peer[peer];
   nic_qp *q = &x->qp[peer];
   int self = peer == g->rank;
@@ -368,9 +364,10 @@ void gin_nic_fetch(gin *g, gin_peer *p, const gccl_msg_fetch *m) {
   g->owing++;
   if (a->probe) return;
   uint64_t *word = word_of(g, m->head.place, m->window, m->context, m->off);
+  int late = m->head.place == GCCL_AT_SIGNAL && !gin_context_of(g, m->context) && gin_context_was(g, m->context);
   if (word)
     a->old = fetch_add(word, m->value);
-  else
+  else if (!late) /* for a context that this rank has closed: nobody looks at it any more */
     a->syndrome = GCCL_SYNDROME_REMOTE_ACCESS;
 }
 
@@ -401,7 +398,7 @@ void gin_nic_fetched(gin *g, gin_peer *p, const gccl_msg_fetched *m) {
     if (before(q->visible, m->id)) q->visible = m->id;
     return;
   }
-  nic_slot *s = q && !before(m->id, q->told) && before(m->id, q->next) ? &q->slot[m->id & (q->depth - 1)] : NULL;
+  nic_slot *s = q && !before(m->id, q->told) && before(m->id, q->next) ? &q->slot[m->id & (q->q.depth - 1)] : NULL;
   if (!s || s->wait != ANSWER) {
     gin_peer_failed(g, p, "an answer to an atomic that is not under way");
     return;
@@ -413,3 +410,5 @@ void gin_nic_fetched(gin *g, gin_peer *p, const gccl_msg_fetched *m) {
   if (m->head.op) complain(g, x, p, m->id, m->head.op, "the peer has no such word");
   tell(q);
 }
+
+const gin_provider gin_software_nic = {nic_open, nic_serve, nic_done, nic_close};

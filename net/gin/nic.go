@@ -5,17 +5,17 @@ package gin
 
 static unsigned char *g_block(gin *g, int context, int32_t peer, uint32_t index) {
   nic_qp *q = &g->context[context].qp[peer];
-  return q->sq + (uint64_t)(index & (q->depth - 1)) * GCCL_WQE_BYTES;
+  return q->q.sq + (uint64_t)(index & (q->q.depth - 1)) * GCCL_WQE_BYTES;
 }
 // A completion, if it is there. 1, 0 not yet, -1 with a text.
 static int g_cqe(gin *g, int context, int32_t peer, uint64_t n, cqe *out, char *why) {
   nic_qp *q = &g->context[context].qp[peer];
-  unsigned char *at = q->cq + (n & (q->depth - 1)) * GCCL_CQE_BYTES;
-  if (!gccl_cqe_is(__atomic_load_n(at + GCCL_CQE_OP_OWN, __ATOMIC_ACQUIRE), n, q->depth)) return 0;
+  unsigned char *at = q->q.cq + (n & (q->q.depth - 1)) * GCCL_CQE_BYTES;
+  if (!gccl_cqe_is(__atomic_load_n(at + GCCL_CQE_OP_OWN, __ATOMIC_ACQUIRE), n, q->q.depth)) return 0;
   return cqe_read(at, out, why) ? 1 : -1;
 }
 static int g_done(const nic_qp *q, uint64_t n) {
-  return gccl_cqe_is(__atomic_load_n(&q->cq[(n & (q->depth - 1)) * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN], __ATOMIC_ACQUIRE), n, q->depth);
+  return gccl_cqe_is(__atomic_load_n(&q->q.cq[(n & (q->q.depth - 1)) * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN], __ATOMIC_ACQUIRE), n, q->q.depth);
 }
 // The same write n times, as fast as its completions leave room; for measurements.
 static void g_ring_many(gin *g, int context, int32_t peer, gccl_wqe *e, uint32_t from, uint64_t n, uint32_t batch) {
@@ -23,9 +23,9 @@ static void g_ring_many(gin *g, int context, int32_t peer, gccl_wqe *e, uint32_t
   uint64_t posted = from, done = from, end = from + n;
   while (posted != end) {
     for (uint32_t k = 0; k < batch && posted != end; k++, posted++) {
-      while (posted - done >= q->depth)
+      while (posted - done >= q->q.depth)
         done += g_done(q, done);
-      e->w[0] = gccl_wqe_pair((uint32_t)(posted & 0xffff) << 8 | GCCL_WQE_WRITE, q->qpn << 8 | 3);
+      e->w[0] = gccl_wqe_pair((uint32_t)(posted & 0xffff) << 8 | GCCL_WQE_WRITE, q->q.qpn << 8 | 3);
       memcpy(g_block(g, context, peer, (uint32_t)posted), e, sizeof *e);
     }
     gin_nic_ring(g, context, peer, (uint32_t)posted);
@@ -34,10 +34,10 @@ static void g_ring_many(gin *g, int context, int32_t peer, gccl_wqe *e, uint32_t
     done += g_done(q, done);
 }
 static void g_record(gin *g, int context, int32_t peer, uint32_t next) {
-  __atomic_store_n(&g->context[context].qp[peer].dbrec[GCCL_DBREC_SEND], gccl_dbrec_value(next), __ATOMIC_RELEASE);
+  __atomic_store_n(&g->context[context].qp[peer].q.dbrec[GCCL_DBREC_SEND], gccl_dbrec_value(next), __ATOMIC_RELEASE);
 }
 static void g_doorbell(gin *g, int context, int32_t peer, uint64_t value) {
-  __atomic_store_n(g->context[context].qp[peer].doorbell, value, __ATOMIC_RELEASE);
+  __atomic_store_n(g->context[context].qp[peer].q.doorbell, value, __ATOMIC_RELEASE);
 }
 */
 import "C"
@@ -152,7 +152,7 @@ func (q *Queues) SignalsKey() uint32 {
 func (q *Queues) SinkKey() uint32 {
 	return uint32(C.nic_key(C.NIC_KEY_SINK, q.g.p.context[q.id].number))
 }
-func (q *Queues) QPN(peer int) uint32 { return uint32(q.qp(peer).qpn) }
+func (q *Queues) QPN(peer int) uint32 { return uint32(q.qp(peer).q.qpn) }
 func (q *Queues) Signal(i int) uint64 {
 	return uint64(*(*C.uint64_t)(unsafe.Add(unsafe.Pointer(q.g.p.context[q.id].signals), 8*i)))
 }
@@ -168,10 +168,12 @@ type Queues struct {
 // OpenQueues makes a context whose queues have a depth that is a power of two. All ranks open the same contexts in the same order.
 func (g *Gin) OpenQueues(signals, counters, depth int) (*Queues, error) {
 	id := C.int(-1)
-	g.with(func() { id = C.gin_nic_open(g.p, C.uint32_t(signals), C.uint32_t(counters), C.uint32_t(depth)) })
+	var why [C.GCCL_NET_TEXT]C.char
+	g.with(func() {
+		id = C.gin_queues_open(g.p, C.uint32_t(signals), C.uint32_t(counters), C.uint32_t(depth), &why[0])
+	})
 	if id < 0 {
-		return nil, xerr.New(xerr.System, "gin", "no room for a context with send queues of %d entries (a power of two, at most %d)",
-			depth, C.NIC_DEPTH_MAX)
+		return nil, xerr.New(xerr.System, "gin", "no context with send queues of %d entries: %s", depth, C.GoString(&why[0]))
 	}
 	n := int(g.p.nranks)
 	return &Queues{g: g, id: int(id), posted: make([]uint64, n), seen: make([]uint64, n)}, nil

@@ -10,6 +10,7 @@
 #ifndef GCCL_GIN_NIC_H
 #define GCCL_GIN_NIC_H
 
+#include "../transport/card.h"
 #include "wqe.h"
 
 enum {
@@ -32,10 +33,7 @@ typedef struct {
 
 /* A queue pair as the device sees it. Indices are running numbers, of which entries carry the low 16 bits. */
 typedef struct {
-  unsigned char *sq, *cq;
-  uint32_t *dbrec;
-  uint64_t *doorbell, rung; /* rung: the last that was seen */
-  uint32_t depth, qpn;
+  gccl_sendq q;                            /* as kernels see it; rung is the last doorbell that was seen */
   uint32_t posted;                         /* entries below may be executed */
   uint32_t next;                           /* started below */
   uint32_t carried;                        /* the connection has completed what was started below */

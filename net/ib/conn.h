@@ -32,7 +32,7 @@ typedef struct {
   char name[GCCL_IB_NAME];
   vb_context *context;
   vb_pd *pd;
-  uint8_t port, link, mtu, reads;
+  uint8_t port, link, mtu, reads, atomics;
   uint16_t lid;
   uint32_t max_bytes;
   int gid_index;
@@ -102,6 +102,13 @@ typedef struct {
 
 static inline endpoint *of(conn *c) { return (endpoint *)c->base.ep; }
 
+/* qp.c: ports and queue pairs, whoever drives them. connect: to RTR, and from there to RTS. */
+int rail_open(const vb_library *, rail *, const char *name, int port, int gid_index, char *why);
+void rail_close(const vb_library *, rail *);
+void rail_address(const rail *, const vb_qp *, gccl_ib_address *);
+int qp_init(const vb_library *, const rail *, vb_qp *, unsigned access);
+int qp_ready_to_receive(const vb_library *, const rail *, const gccl_ib_config *, vb_qp *, const gccl_ib_address *to, char *why);
+int qp_ready_to_send(const vb_library *, const rail *, const gccl_ib_config *, vb_qp *, char *why);
 /* lane.c */
 int lane_open(conn *, int rail, char *why);
 int lane_connect(conn *, int rail, const gccl_ib_address *, char *why);

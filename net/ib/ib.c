@@ -62,16 +62,6 @@ int gccl_ib_ports(gccl_ib_port *out, int max, char *why) {
   return n;
 }
 
-static vb_context *open_named(const vb_library *vb, const char *name) {
-  int n = 0;
-  vb_device **list = vb->get_device_list(&n);
-  vb_context *x = NULL;
-  for (int d = 0; list && d < n && !x; d++)
-    if (!strcmp(vb->get_device_name(list[d]), name)) x = vb->open_device(list[d]);
-  if (list) vb->free_device_list(list);
-  return x;
-}
-
 static int ib_reg(gccl_net_ep *ep, const gccl_net_mem *m, gccl_net_mr **out, char *why) {
   endpoint *e = (endpoint *)ep;
   mr *r = calloc(1, sizeof *r);
@@ -235,10 +225,7 @@ static void ib_close(gccl_net_ep *ep) {
   endpoint *e = (endpoint *)ep;
   for (gccl_net_conn *c; (c = gccl_conns_first(&e->conns));) ib_close_conn(c);
   while (e->mrs) ib_dereg(&e->mrs->base);
-  for (int i = 0; i < e->nrails; i++) {
-    e->vb->dealloc_pd(e->rail[i].pd);
-    e->vb->close_device(e->rail[i].context);
-  }
+  for (int i = 0; i < e->nrails; i++) rail_close(e->vb, &e->rail[i]);
   pthread_mutex_destroy(&e->lock);
   pthread_mutex_destroy(&e->conns.lock);
   free(e);
@@ -277,28 +264,8 @@ gccl_net_ep *gccl_ib_open(int32_t rank, const gccl_ib_config *config, char *why)
 int gccl_ib_add_rail(gccl_net_ep *ep, const char *name, int port, int gid_index, char *why) {
   endpoint *e = (endpoint *)ep;
   if (e->nrails == GCCL_IB_RAILS) return gccl_net_why(why, GCCL_NET_EINVAL, "more than %d rails", GCCL_IB_RAILS);
-  rail *r = &e->rail[e->nrails];
-  memset(r, 0, sizeof *r);
-  snprintf(r->name, sizeof r->name, "%s", name);
-  r->port = (uint8_t)port;
-  r->gid_index = gid_index;
-  r->context = open_named(e->vb, name);
-  if (!r->context) return gccl_net_why(why, GCCL_NET_ESYSTEM, "%s cannot be opened: %s", name, strerror(errno));
-  vb_port_attr p = {0};
-  vb_device_attr d = {0};
-  int rc = e->vb->query_device(r->context, &d);
-  if (!rc) rc = e->vb->query_port(r->context, r->port, &p);
-  if (!rc) rc = e->vb->query_gid(r->context, r->port, gid_index, &r->gid);
-  if (!rc && !(r->pd = e->vb->alloc_pd(r->context))) rc = errno;
-  if (rc) {
-    e->vb->close_device(r->context);
-    return gccl_net_why(why, GCCL_NET_ESYSTEM, "%s port %d, GID %d: %s", name, port, gid_index, strerror(rc > 0 ? rc : errno));
-  }
-  r->link = p.link_layer == VB_LINK_ETHERNET ? VB_LINK_ETHERNET : VB_LINK_INFINIBAND;
-  r->lid = p.lid;
-  r->mtu = (uint8_t)p.active_mtu;
-  r->max_bytes = p.max_msg_sz && p.max_msg_sz < 1u << 30 ? p.max_msg_sz & ~4095u : 1u << 30;
-  r->reads = (uint8_t)(d.max_qp_rd_atom < 16 ? d.max_qp_rd_atom : 16);
+  int rc = rail_open(e->vb, &e->rail[e->nrails], name, port, gid_index, why);
+  if (rc < 0) return rc;
   e->nrails++;
   return 0;
 }
@@ -325,9 +292,7 @@ int gccl_ib_rails(gccl_net_conn *base) { return of((conn *)base)->nrails; }
 
 void gccl_ib_address_of(gccl_net_conn *base, int i, gccl_ib_address *a) {
   conn *c = (conn *)base;
-  rail *r = &of(c)->rail[i];
-  *a = (gccl_ib_address){.qpn = c->lane[i].qp->qp_num, .lid = r->lid, .mtu = r->mtu, .link = r->link};
-  memcpy(a->gid, r->gid.raw, 16);
+  rail_address(&of(c)->rail[i], c->lane[i].qp, a);
 }
 
 int gccl_ib_connect(gccl_net_conn *base, int rails, const gccl_ib_address *to, char *why) {

@@ -167,3 +167,15 @@ func TestDeclarations(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// Pages of queues are mapped once, and unmapped with their last user.
+func TestPages(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "pages")
+	cmd := exec.Command("gcc", "-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined", "-pthread", "testdata/pages.c", "-o", program)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command(program).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

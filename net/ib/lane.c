@@ -24,9 +24,7 @@ static int post_recv(lane *l, uint32_t i) {
 }
 
 static int to_init(endpoint *e, conn *c, int i) {
-  lane *l = &c->lane[i];
-  vb_qp_attr a = {.qp_state = VB_QPS_INIT, .port_num = e->rail[i].port, .qp_access_flags = VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ};
-  return e->vb->modify_qp(l->qp, &a, VB_QP_STATE | VB_QP_PKEY_INDEX | VB_QP_PORT | VB_QP_ACCESS_FLAGS);
+  return qp_init(e->vb, &e->rail[i], c->lane[i].qp, VB_ACCESS_REMOTE_WRITE | VB_ACCESS_REMOTE_READ);
 }
 
 /* Makes the queue pair of a rail, not yet connected. */
@@ -61,8 +59,6 @@ int lane_open(conn *c, int i, char *why) {
   return 0;
 }
 
-static int min_int(int a, int b) { return a < b ? a : b; }
-
 int lane_connect(conn *c, int i, const gccl_ib_address *to, char *why) {
   endpoint *e = of(c);
   rail *r = &e->rail[i];
@@ -70,36 +66,11 @@ int lane_connect(conn *c, int i, const gccl_ib_address *to, char *why) {
   if (to->link != r->link)
     return gccl_net_why(why, GCCL_NET_EINVAL, "rail %d is %s here and %s there", i, r->link == VB_LINK_ETHERNET ? "RoCE" : "InfiniBand",
                         to->link == VB_LINK_ETHERNET ? "RoCE" : "InfiniBand");
-  if (to->mtu < 1 || to->mtu > 5) return gccl_net_why(why, GCCL_NET_EINVAL, "an MTU of code %u", to->mtu);
-  vb_qp_attr a = {.qp_state = VB_QPS_RTR,
-                  .path_mtu = min_int(r->mtu, to->mtu),
-                  .dest_qp_num = to->qpn,
-                  .max_dest_rd_atomic = r->reads,
-                  .min_rnr_timer = 12}; /* 0.64 ms: a receiver without a buffer is rare here */
-  a.ah_attr.port_num = r->port;
-  a.ah_attr.dlid = to->lid;
-  a.ah_attr.sl = (uint8_t)(e->config.service_level < 0 ? 0 : e->config.service_level);
-  /* RoCE has no LIDs; InfiniBand needs the global route only between subnets. */
-  if (r->link == VB_LINK_ETHERNET || memcmp(to->gid, r->gid.raw, 8)) {
-    a.ah_attr.is_global = 1;
-    memcpy(a.ah_attr.grh.dgid.raw, to->gid, 16);
-    a.ah_attr.grh.sgid_index = (uint8_t)r->gid_index;
-    a.ah_attr.grh.hop_limit = 255;
-    a.ah_attr.grh.traffic_class = (uint8_t)(e->config.traffic_class < 0 ? 0 : e->config.traffic_class);
-  }
-  int rc = e->vb->modify_qp(
-      l->qp, &a, VB_QP_STATE | VB_QP_AV | VB_QP_PATH_MTU | VB_QP_DEST_QPN | VB_QP_RQ_PSN | VB_QP_MAX_DEST_RD_ATOMIC | VB_QP_MIN_RNR_TIMER);
-  if (rc) return gccl_net_why(why, GCCL_NET_ESYSTEM, "%s: queue pair to RTR: %s", r->name, strerror(rc));
+  int rc = qp_ready_to_receive(e->vb, r, &e->config, l->qp, to, why);
+  if (rc < 0) return rc;
   for (uint32_t k = 0; k < RECV_SLOTS; k++)
     if ((rc = post_recv(l, k))) return gccl_net_why(why, GCCL_NET_ESYSTEM, "%s: ibv_post_recv: %s", r->name, strerror(rc));
-  vb_qp_attr s = {.qp_state = VB_QPS_RTS,
-                  .timeout = (uint8_t)e->config.timeout,
-                  .retry_cnt = (uint8_t)e->config.retry_count,
-                  .rnr_retry = 7, /* without end: credits keep it from happening, a stopped process must not fail */
-                  .max_rd_atomic = r->reads};
-  rc = e->vb->modify_qp(l->qp, &s, VB_QP_STATE | VB_QP_TIMEOUT | VB_QP_RETRY_CNT | VB_QP_RNR_RETRY | VB_QP_SQ_PSN | VB_QP_MAX_QP_RD_ATOMIC);
-  if (rc) return gccl_net_why(why, GCCL_NET_ESYSTEM, "%s: queue pair to RTS: %s", r->name, strerror(rc));
-  return 0;
+  return qp_ready_to_send(e->vb, r, &e->config, l->qp, why);
 }
 
 /* Back to INIT, with empty queues: the other end was not there yet. The number of the queue pair stays. */

@@ -31,7 +31,8 @@ static int load(void) {
   int all = NEED(get_device_list) && NEED(free_device_list) && NEED(get_device_name) && NEED(open_device) && NEED(close_device) &&
             NEED(query_device) && NEED(query_port) && NEED(query_gid) && NEED(alloc_pd) && NEED(dealloc_pd) && NEED(reg_mr) &&
             NEED(dereg_mr) && NEED(create_cq) && NEED(destroy_cq) && NEED(create_qp) && NEED(modify_qp) && NEED(destroy_qp) &&
-            NEED(fork_init) && NEED(wc_status_str) && need(&v->reg_dmabuf_mr, "ibv_reg_dmabuf_mr", "IBVERBS_1.12", 1);
+            NEED(fork_init) && NEED(wc_status_str) && need(&v->reg_dmabuf_mr, "ibv_reg_dmabuf_mr", "IBVERBS_1.12", 1) &&
+            need(&v->reg_mr_iova, "ibv_reg_mr_iova", "IBVERBS_1.7", 1);
   if (!all) {
     dlclose(handle);
     return 0;

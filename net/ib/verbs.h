@@ -145,7 +145,7 @@ typedef struct vb_context {
 enum { VB_PORT_ACTIVE = 4, VB_LINK_INFINIBAND = 1, VB_LINK_ETHERNET = 2 };
 enum { VB_WR_RDMA_WRITE = 0, VB_WR_SEND = 2, VB_WR_RDMA_READ = 4 };
 enum { VB_SEND_FENCE = 1, VB_SEND_SIGNALED = 2, VB_SEND_INLINE = 8 };
-enum { VB_ACCESS_LOCAL_WRITE = 1, VB_ACCESS_REMOTE_WRITE = 2, VB_ACCESS_REMOTE_READ = 4 };
+enum { VB_ACCESS_LOCAL_WRITE = 1, VB_ACCESS_REMOTE_WRITE = 2, VB_ACCESS_REMOTE_READ = 4, VB_ACCESS_REMOTE_ATOMIC = 8 };
 enum {
   VB_WC_SUCCESS = 0,
   VB_WC_WR_FLUSH_ERR = 5,
@@ -173,7 +173,7 @@ enum {
   VB_QP_DEST_QPN = 1 << 20,
 };
 
-/* The functions of the library. reg_dmabuf_mr is NULL where the library does not have it (rdma-core before 34). */
+/* The functions of the library. reg_dmabuf_mr and reg_mr_iova are NULL where the library does not have them (rdma-core before 34 and 26). */
 typedef struct {
   vb_device **(*get_device_list)(int *n);
   void (*free_device_list)(vb_device **);
@@ -186,6 +186,7 @@ typedef struct {
   vb_pd *(*alloc_pd)(vb_context *);
   int (*dealloc_pd)(vb_pd *);
   vb_mr *(*reg_mr)(vb_pd *, void *, size_t, int access);
+  vb_mr *(*reg_mr_iova)(vb_pd *, void *, size_t, uint64_t iova, int access);
   vb_mr *(*reg_dmabuf_mr)(vb_pd *, uint64_t offset, size_t, uint64_t iova, int fd, int access);
   int (*dereg_mr)(vb_mr *);
   vb_cq *(*create_cq)(vb_context *, int cqe, void *cq_context, void *channel, int vector);

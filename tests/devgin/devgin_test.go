@@ -14,9 +14,12 @@ import (
 	"time"
 
 	"github.com/gccl/gccl/tests/internal/rankrun"
+	"github.com/gccl/gccl/tests/internal/stubnic"
 )
 
 var suites, mistakes, checked, old *rankrun.Program
+
+var stub string // a folder with libraries of a card that a thread executes
 
 func TestMain(m *testing.M) {
 	for _, b := range []struct {
@@ -36,7 +39,16 @@ func TestMain(m *testing.M) {
 		}
 		*b.p = p
 	}
+	var err error
+	if stub, err = os.MkdirTemp("", "gccl-stubnic-"); err == nil {
+		err = stubnic.Build(stub)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
+	os.RemoveAll(stub)
 	for _, p := range []*rankrun.Program{suites, mistakes, checked, old} {
 		p.Close()
 	}
@@ -57,7 +69,7 @@ func run(t *testing.T, p *rankrun.Program, env []string, args ...string) (string
 
 // The suites: every backend, every transport, some shapes of LSA teams. NCCL_LSA_TEAM_SIZE makes teams out of ranks that memory joins.
 func TestGin(t *testing.T) {
-	const all = 9
+	const all = 10
 	for _, c := range []struct {
 		ranks string
 		env   string
@@ -72,14 +84,22 @@ func TestGin(t *testing.T) {
 		{"3", "GCCL_GIN=gdaki NCCL_NET=loop"},
 		{"3", "GCCL_GIN=gdaki NCCL_NET=shm"},
 		{"3", "GCCL_GIN=gdaki NCCL_NET=socket"},
+		{"3", "GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5 NCCL_NET=loop"},
+		{"3", "GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5-relay NCCL_NET=loop"},
+		{"1", "GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5"},
+		{"4", "NCCL_LSA_TEAM_SIZE=2 GCCL_GIN=direct,gdaki"},
 		{"4", "NCCL_LSA_TEAM_SIZE=2"},
 		{"4", "NCCL_LSA_TEAM_SIZE=2 GCCL_SOFTNIC=1"},
 		{"2", "NCCL_LSA_TEAM_SIZE=1 NCCL_GIN_TYPE=3"},
 		{"2", "NCCL_LSA_TEAM_SIZE=1 NCCL_GIN_TYPE=2"},
 	} {
 		t.Run(c.ranks+" "+c.env, func(t *testing.T) {
-			out, err := run(t, suites, strings.Fields(c.env), c.ranks)
-			if err != nil || strings.Count("\n"+out, "\nok ") != all {
+			env := strings.Fields(c.env)
+			if strings.Contains(c.env, "NIC=mlx5") || strings.HasSuffix(c.env, "direct,gdaki") {
+				env = append(env, "LD_LIBRARY_PATH="+stub)
+			}
+			out, err := run(t, suites, env, c.ranks)
+			if err != nil || strings.Count("\n"+out, "\nok ") != all || strings.Contains(out, "stubnic:") {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
@@ -110,6 +130,8 @@ func TestChoices(t *testing.T) {
 		{"NCCL_GIN_TYPE=4", "GPI"},
 		{"GCCL_GIN=direct NCCL_LSA_TEAM_SIZE=1", "neither"},
 		{"GCCL_GIN=dirct", "no backend"},
+		{"GCCL_GIN=gdaki GCCL_GIN_NIC=mlx4", "names no NIC"},
+		{"GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5 LD_LIBRARY_PATH=", "cannot be met: rank 0"},
 	} {
 		out, err := run(t, mistakes, strings.Fields(c.env), "nothing")
 		if err == nil || !strings.Contains(out, "not ok") || !strings.Contains(out, c.want) {
@@ -118,8 +140,47 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// A card is used if each step of its way works at all ranks. What does not is one line of the log, and the choice falls to proxy, which the kernel's
+// device communicator and the properties say too.
+func TestCard(t *testing.T) {
+	const used = "kernels: gdaki (mlx5dv)"
+	for _, c := range []struct{ env, want string }{
+		{"GCCL_GIN_NIC=mlx5", used},
+		{"GCCL_GIN_NIC=mlx5-relay", "the CPU rings the doorbells of mlx5_stub:1"},
+		{"", used},
+		{"GCCL_GIN_NIC=soft", "kernels: gdaki (software NIC)"},
+		{"STUBNIC_FAIL=device", "kernels: gdaki (software NIC): GCCL_GIN=gdaki,proxy; no card: rank 0"},
+		{"STUBNIC_FAIL=device GCCL_GIN_NIC=mlx5", "there is no verbs port that is up"},
+		{"STUBNIC_FAIL=supported GCCL_GIN_NIC=mlx5", "mlx5_stub is no mlx5 device"},
+		{"STUBNIC_FAIL=atomics GCCL_GIN_NIC=mlx5", "mlx5_stub has no atomics"},
+		{"STUBNIC_FAIL=iova GCCL_GIN_NIC=mlx5", "mlx5_stub: ibv_reg_mr_iova of 4096 bytes: Invalid argument"},
+		{"STUBNIC_FAIL=cq GCCL_GIN_NIC=mlx5", "mlx5_stub: ibv_create_cq: Cannot allocate memory"},
+		{"STUBNIC_FAIL=qp GCCL_GIN_NIC=mlx5-relay", "mlx5_stub: ibv_create_qp: Invalid argument"},
+		{"STUBNIC_FAIL=init GCCL_GIN_NIC=mlx5", "mlx5_stub: mlx5dv_init_obj: Operation not supported"},
+		{"STUBNIC_FAIL=stride GCCL_GIN_NIC=mlx5", "32 entries of 128 bytes"},
+		{"STUBNIC_FAIL=cqe GCCL_GIN_NIC=mlx5", "completions of 128 bytes"},
+		{"STUBNIC_FAIL=rtr GCCL_GIN_NIC=mlx5", "mlx5_stub: queue pair to RTR: Invalid argument"},
+		{"STUBNIC_FAIL=deaf GCCL_GIN_NIC=mlx5", "is the doorbell heard?"},
+	} {
+		t.Run(c.env, func(t *testing.T) {
+			t.Parallel()
+			env := append(strings.Fields(c.env), "GCCL_GIN=gdaki,proxy", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=NET", "LD_LIBRARY_PATH="+stub)
+			out, err := run(t, suites, env, "2", "contexts")
+			kind := "type 2"
+			if !strings.Contains(c.env, "FAIL") || !strings.Contains(c.env, "mlx5") {
+				kind = "type 3"
+			}
+			if err != nil || !strings.Contains(out, "ok contexts "+kind) || !strings.Contains(out, c.want) || strings.Contains(out, "stubnic:") ||
+				kind == "type 2" && !strings.Contains(out, "kernels: proxy: GCCL_GIN=gdaki,proxy, but GCCL_GIN_NIC=mlx5") {
+				t.Errorf("%v, want %q and %s\n%s", err, c.want, kind, out)
+			}
+		})
+	}
+}
+
 // A mistake in a kernel fails the communicator of the rank that made it, with a text, and ends the waits of all ranks.
 func TestMistakesAreFound(t *testing.T) {
+	card := "GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5 LD_LIBRARY_PATH=" + stub
 	for _, c := range []struct{ name, env, want string }{
 		{"source", "GCCL_GIN=proxy", "its source is in no window"},
 		{"destination", "GCCL_GIN=proxy", "its destination is in no window of the peer"},
@@ -129,6 +190,10 @@ func TestMistakesAreFound(t *testing.T) {
 		{"destination", "GCCL_GIN=gdaki", "remote key or range"},
 		{"signal", "GCCL_GIN=gdaki", "remote key or range"},
 		{"unaligned", "GCCL_GIN=gdaki", "multiple of 8"},
+		{"source", card, "local key or range (syndrome 0x04)"},
+		{"destination", card, "remote key or range (syndrome 0x13)"},
+		{"signal", card, "remote key or range (syndrome 0x13)"},
+		{"unaligned", card, "the entry makes no sense (syndrome 0x02)"},
 	} {
 		t.Run(c.name+" "+c.env, func(t *testing.T) {
 			t.Parallel() // they wait for the watchdog

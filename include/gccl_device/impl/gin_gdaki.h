@@ -35,6 +35,9 @@ NCCL_DEVICE_INLINE void gdakiRing(Gin const &gin, gccl_gdaki_qp *q, int peer, ui
         store(const_cast<uint32_t *>(q->dbrec) + GCCL_DBREC_SEND, gccl_dbrec_value((uint32_t)ready), cuda::memory_order_release);
         fenceSystem(); /* record before doorbell, as the device reads */
         store(const_cast<uint64_t *>(q->doorbell), bell, cuda::memory_order_release);
+#if defined(GCCL_DEVICE_CPU)
+        fenceSystem(); /* stores to a card may wait to be combined with later ones */
+#endif
         store(&q->rung, ready, cuda::memory_order_release);
       }
       if (!gdakiAlone(gin)) unlock(&q->lock);
@@ -49,14 +52,15 @@ NCCL_DEVICE_INLINE void gdakiPoll(Gin const &gin, gccl_gdaki_context *x, gccl_gd
   if (!gdakiAlone(gin) && !tryLock(&q->polling)) return;
   uint64_t done = load(&q->done, cuda::memory_order_relaxed), rung = load(&q->rung, cuda::memory_order_acquire);
   for (; (int64_t)(rung - done) > 0; done++) {
-    unsigned char const *c = q->cq + (size_t)(done & (q->depth - 1)) * GCCL_CQE_BYTES;
+    unsigned char const *c = q->cq + (size_t)(done & (q->cq_depth - 1)) * GCCL_CQE_BYTES;
     uint64_t last = load(reinterpret_cast<uint64_t const *>(c + GCCL_CQE_QPN), cuda::memory_order_acquire); /* its last byte is op_own */
-    if (!gccl_cqe_is((uint8_t)(last >> 56), done, q->depth)) break;
+    if (!gccl_cqe_is((uint8_t)(last >> 56), done, q->cq_depth)) break;
     if ((uint8_t)(last >> 56) >> 4 == GCCL_CQE_ERROR && !load(&q->error, cuda::memory_order_relaxed))
       store(&q->error, (uint32_t)c[GCCL_CQE_SYNDROME], cuda::memory_order_relaxed);
     uint32_t counter = q->counter[done & (q->depth - 1)];
     if (counter) fetchAdd(x->counters + (counter - 1), (uint64_t)1, cuda::memory_order_release);
   }
+  if (q->cq_dbrec) store(const_cast<uint32_t *>(q->cq_dbrec), gccl_be32((uint32_t)done & 0xffffffu), cuda::memory_order_release);
   store(&q->done, done, cuda::memory_order_release); /* acquired by whoever waits for room or for a completion */
   if (!gdakiAlone(gin)) unlock(&q->polling);
 }

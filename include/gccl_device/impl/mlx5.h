@@ -152,10 +152,12 @@ GCCL_MLX5_FN int gccl_cqe_is(uint8_t op_own, uint64_t n, uint32_t entries) {
 typedef struct {
   unsigned char *sq;           /* depth entries */
   volatile uint32_t *dbrec;    /* two words */
-  volatile uint64_t *doorbell; /* the register: written only */
-  const unsigned char *cq;     /* depth completions; completion n stands for entry n, because every entry asks for one, and overrun is
-                                  ignored: entry n + depth is not posted before n has completed */
+  volatile uint32_t *cq_dbrec; /* takes how many completions were seen, 24 bits; NULL: nobody asks */
+  volatile uint64_t *doorbell; /* the register, or memory where the CPU rings it: written only */
+  const unsigned char *cq;     /* cq_depth completions; completion n stands for entry n, because every entry asks for one; cq_depth ≥ depth, and
+                                  entry n + depth is not posted before n has completed, so that none is lost */
   uint32_t depth, qpn;         /* depth: a power of two, at most 32768, because indices have 16 bits */
+  uint32_t cq_depth;           /* a power of two */
   uint32_t *counter;           /* by slot: the counter that a completion raises, plus 1; 0 none */
   uint32_t error;              /* first syndrome; 0 none. Any poller */
   uint32_t lock, polling;      /* of the doorbell; of completions */
@@ -172,7 +174,7 @@ typedef struct {
   uint32_t pad;
 } gccl_gdaki_mem;
 
-#define GCCL_GDAKI_VERSION 1u
+#define GCCL_GDAKI_VERSION 2u
 
 /* A context: what ncclDevComm.ginHandles points at, one for each context id. Ours alone: kernels that were compiled against NVIDIA's
  * header get the proxy. */

@@ -1,4 +1,4 @@
-/* Every declaration of verbs.h against rdma-core: this is compiled, never run. */
+/* Every declaration of verbs.h and mlx5dv.h against rdma-core: this is compiled, never run. */
 #include <infiniband/verbs.h>
 
 #include "verbs.h"
@@ -136,3 +136,55 @@ NUMBER(VB_QP_MIN_RNR_TIMER, IBV_QP_MIN_RNR_TIMER)
 NUMBER(VB_QP_SQ_PSN, IBV_QP_SQ_PSN)
 NUMBER(VB_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_DEST_RD_ATOMIC)
 NUMBER(VB_QP_DEST_QPN, IBV_QP_DEST_QPN)
+NUMBER(VB_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_ATOMIC)
+
+/* mlx5dv.h. */
+#include <infiniband/mlx5dv.h>
+
+#include "../../../include/gccl_device/impl/mlx5.h"
+#include "mlx5dv.h"
+
+#define DV_SIZE(name) _Static_assert(sizeof(dv_##name) == sizeof(struct mlx5dv_##name), #name);
+#define DV_PLACE(name, field) _Static_assert(offsetof(dv_##name, field) == offsetof(struct mlx5dv_##name, field), #name "." #field);
+
+DV_SIZE(qp)
+DV_PLACE(qp, dbrec)
+DV_PLACE(qp, sq.buf)
+DV_PLACE(qp, sq.wqe_cnt)
+DV_PLACE(qp, sq.stride)
+DV_PLACE(qp, bf.reg)
+DV_PLACE(qp, bf.size)
+DV_PLACE(qp, comp_mask)
+DV_PLACE(qp, tir_icm_addr)
+DV_SIZE(cq)
+DV_PLACE(cq, buf)
+DV_PLACE(cq, dbrec)
+DV_PLACE(cq, cqe_cnt)
+DV_PLACE(cq, cqe_size)
+DV_PLACE(cq, comp_mask)
+DV_SIZE(obj)
+DV_PLACE(obj, qp.out)
+DV_PLACE(obj, cq.in)
+DV_PLACE(obj, cq.out)
+NUMBER(DV_OBJ_QP, MLX5DV_OBJ_QP)
+NUMBER(DV_OBJ_CQ, MLX5DV_OBJ_CQ)
+NUMBER(GCCL_WQE_BYTES, MLX5_SEND_WQE_BB)
+NUMBER(GCCL_WQE_NOP, MLX5_OPCODE_NOP)
+NUMBER(GCCL_WQE_WRITE, MLX5_OPCODE_RDMA_WRITE)
+NUMBER(GCCL_WQE_READ, MLX5_OPCODE_RDMA_READ)
+NUMBER(GCCL_WQE_FETCH_ADD, MLX5_OPCODE_ATOMIC_FA)
+NUMBER(GCCL_DBREC_SEND, MLX5_SND_DBR)
+NUMBER(GCCL_CQE_OK, MLX5_CQE_REQ)
+NUMBER(GCCL_CQE_ERROR, MLX5_CQE_REQ_ERR)
+NUMBER(GCCL_CQE_INVALID, MLX5_CQE_INVALID)
+NUMBER(GCCL_SYNDROME_LOCAL_PROT, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR)
+NUMBER(GCCL_SYNDROME_QP_OP, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR)
+NUMBER(GCCL_SYNDROME_FLUSH, MLX5_CQE_SYNDROME_WR_FLUSH_ERR)
+NUMBER(GCCL_SYNDROME_REMOTE_ACCESS, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR)
+NUMBER(GCCL_SYNDROME_RETRY, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR)
+NUMBER(GCCL_WQE_CQ_UPDATE, MLX5_WQE_CTRL_CQ_UPDATE)
+_Static_assert(sizeof(struct mlx5_cqe64) == GCCL_CQE_BYTES && offsetof(struct mlx5_cqe64, op_own) == GCCL_CQE_OP_OWN &&
+                   offsetof(struct mlx5_cqe64, sop_drop_qpn) == GCCL_CQE_QPN &&
+                   offsetof(struct mlx5_cqe64, wqe_counter) == GCCL_CQE_COUNTER &&
+                   offsetof(struct mlx5_cqe64, byte_cnt) == GCCL_CQE_COUNT && offsetof(struct mlx5_err_cqe, syndrome) == GCCL_CQE_SYNDROME,
+               "completions");

@@ -16,19 +16,67 @@ struct Header {
   struct {
     size_t rank, window, inlined, lsaBarrier, rail, contexts, contextsBytes, types, handles, signalBase, signalCount, counterBase, shadows;
   } out;
-  bool handleEach;  /* a handle for each context; otherwise an array behind the first */
-  bool oneSignal;   /* a barrier has one signal, and its rounds in the resource buffer */
-  int words;        /* of a descriptor */
-  bool wide;        /* counters of 23 and signals of 24 bits */
+  bool handleEach; /* a handle for each context; otherwise an array behind the first */
+  bool oneSignal;  /* a barrier has one signal, and its rounds in the resource buffer */
+  int words;       /* of a descriptor */
+  bool wide;       /* counters of 23 and signals of 24 bits */
   size_t outBytes;
 };
 
 /* No bases from 2.30 on: 0. */
 static Header const kHeaders[] = {
     {"2.28.9", 0, 56, 0, 20, 28, 40, 44, 48, 52, 0, {0, 32, 40, 120, 128, 136, 1, 137, 144, 176, 180, 184, 192}, true, true, 8, false, 200},
-    {"2.29.3", 22903, 72, 16, 36, 44, 56, 60, 64, 68, 0, {0, 32, 40, 120, 128, 136, 1, 137, 144, 176, 180, 184, 192}, true, true, 8, false, 200},
-    {"2.29.7", 22907, 88, 16, 36, 44, 56, 60, 64, 68, 72, {0, 32, 40, 120, 128, 200, 4, 137, 144, 176, 180, 184, 192}, false, false, 8, true, 224},
-    {"2.30.3", 23003, 96, 16, 36, 44, 56, 60, 64, 68, 72, {8, 40, 48, 128, 136, 200, 4, 145, 152, 0, 184, 0, 192}, false, false, 16, true, 240},
+    {"2.29.3",
+     22903,
+     72,
+     16,
+     36,
+     44,
+     56,
+     60,
+     64,
+     68,
+     0,
+     {0, 32, 40, 120, 128, 136, 1, 137, 144, 176, 180, 184, 192},
+     true,
+     true,
+     8,
+     false,
+     200},
+    {"2.29.7",
+     22907,
+     88,
+     16,
+     36,
+     44,
+     56,
+     60,
+     64,
+     68,
+     72,
+     {0, 32, 40, 120, 128, 200, 4, 137, 144, 176, 180, 184, 192},
+     false,
+     false,
+     8,
+     true,
+     224},
+    {"2.30.3",
+     23003,
+     96,
+     16,
+     36,
+     44,
+     56,
+     60,
+     64,
+     68,
+     72,
+     {8, 40, 48, 128, 136, 200, 4, 145, 152, 0, 184, 0, 192},
+     false,
+     false,
+     16,
+     true,
+     240},
 };
 
 /* ncclGinProxyGpuCtx_t before 2.30.7: 48 bytes. */

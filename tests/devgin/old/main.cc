@@ -47,9 +47,9 @@ constexpr uint32_t kContexts = 3;
 struct Side {
   Header const *h;
   int rank, n;
-  char *dev;                      /* ncclDevComm */
-  char *window, *local;           /* ncclWindow_vidmem, and this rank's part */
-  uint32_t lists, listSignal;     /* of the caller's own list: buffer handle, first signal */
+  char *dev;                  /* ncclDevComm */
+  char *window, *local;       /* ncclWindow_vidmem, and this rank's part */
+  uint32_t lists, listSignal; /* of the caller's own list: buffer handle, first signal */
   int bad;
 
   uint32_t signalBase() const { return h->out.signalBase ? readAt<uint32_t>(dev, h->out.signalBase) : 0; }
@@ -59,7 +59,7 @@ struct Side {
     return reinterpret_cast<OldContext *>(first) + (h->handleEach ? 0 : c);
   }
   uint64_t win(uint32_t c) const { return readAt<uint64_t>(window, 40 + (h->handleEach ? 8 * c : 0)); } /* ginWins */
-  uint64_t offset(uint64_t at) const { return 4096ull * readAt<uint32_t>(window, 32) + at; }                 /* ginOffset4K */
+  uint64_t offset(uint64_t at) const { return 4096ull * readAt<uint32_t>(window, 32) + at; }            /* ginOffset4K */
   uint64_t *shadows(uint32_t c) const {
     return readAt<uint64_t *>(dev, h->out.shadows) + c * (uint32_t)readAt<int>(dev, h->out.signalCount);
   }
@@ -153,8 +153,7 @@ void kernel(Side *side) {
   for (uint32_t c = 0; c < kContexts; c++) {
     uint64_t total = 0;
     for (size_t i = 0; i < sizeof kSizes / sizeof *kSizes; i++) { /* to all, itself included; signals that count bytes */
-      for (int p = 0; p < s.n; p++)
-        put(s, c, p, partAt(s, c, s.rank), sourceAt(c), kSizes[i], OpAdd | OpCounter, 0, kSizes[i] + 1, 1);
+      for (int p = 0; p < s.n; p++) put(s, c, p, partAt(s, c, s.rank), sourceAt(c), kSizes[i], OpAdd | OpCounter, 0, kSizes[i] + 1, 1);
       total += (kSizes[i] + 1) * (uint64_t)s.n;
     }
     waitWord(signalOf(s, c, 0), total, 64, "signal", 0);
@@ -169,7 +168,8 @@ void kernel(Side *side) {
       putValue(s, c, next, wordsAt(s, c) + 16 * bytes, 0x8877665544332211ull, bytes, bytes == 8 ? OpInc : 0, 0);
     waitWord(signalOf(s, c, 0), 1, 64, "signal", 0); /* strong: the values are there too */
     for (uint64_t bytes = 1; bytes <= 8; bytes *= 2) {
-      uint64_t v = readAt<uint64_t>(s.local, wordsAt(s, c) + 16 * bytes), want = bytes == 8 ? 0x8877665544332211ull : 0x8877665544332211ull & ((1ull << 8 * bytes) - 1);
+      uint64_t v = readAt<uint64_t>(s.local, wordsAt(s, c) + 16 * bytes),
+               want = bytes == 8 ? 0x8877665544332211ull : 0x8877665544332211ull & ((1ull << 8 * bytes) - 1);
       EXPECT(v == want);
     }
     for (uint64_t i = 0; i < kPuts; i++) /* more than a queue has */

@@ -60,7 +60,11 @@ static void rankMain(int rank, int n, ncclUniqueId id, std::vector<std::string> 
     meet();
     gSuites[i].run(r);
     meet();
-    if (rank == 0 && gFailures == before) printf("ok %s\n", gSuites[i].name);
+    if (rank == 0 && gFailures == before) {
+      ncclCommProperties_t p = NCCL_COMM_PROPERTIES_INITIALIZER;
+      MUST(ncclCommQueryProperties(r.comm, &p));
+      printf("ok %s type %d\n", gSuites[i].name, (int)p.ginType);
+    }
     fflush(stdout);
     meet();
     ncclResult_t async;

@@ -343,6 +343,34 @@ void contexts(Rank &r) {
   for (int i = 0; i < 4; i++) CHECK(out[i] == 10u * (unsigned)(i + 1), "signal 3 of context %d is %llu", i, (unsigned long long)out[i]);
 }
 
+/* ---- again: many device communicators one after another; more contexts than there are at a time ---- */
+
+void againKernel(ncclDevComm comm, ncclWindow_t w) {
+  ncclTeam world = ncclTeamWorld(comm);
+  for (int c = 0; c < (int)comm.ginContextCount; c++) {
+    ncclGin gin(comm, c);
+    for (int p = 0; p < comm.nRanks; p++) {
+      gin.putValue(world, p, w, (size_t)(c * comm.nRanks + comm.rank) * 8, (uint64_t)(c + 1), ncclGin_StrongSignalInc{1}, ncclCoopWarp());
+      gin.signal(world, p, ncclGin_StrongVASignalInc{w, 2048}, ncclCoopWarp());
+    }
+    gin.waitSignal(ncclCoopWarp(), 1, (uint64_t)comm.nRanks);
+  }
+  ncclGin(comm, 0).waitSignal(ncclCoopWarp(), w, 2048, (uint64_t)comm.nRanks * comm.ginContextCount);
+}
+void again(Rank &r) {
+  for (int i = 0; i < 18; i++) {
+    Bench b(r, "again", 4096, wants(2, 0, 4));
+    meet();
+    b.run(1, 32, againKernel, b.dev, b.win);
+    meet();
+    for (int k = 0; k < 4 * r.n; k++) {
+      uint64_t v;
+      memcpy(&v, b.mem + k * 8, 8);
+      CHECK(v == (uint64_t)(k / r.n + 1), "round %d: word %d is %llu", i, k, (unsigned long long)v);
+    }
+  }
+}
+
 /* ---- barriers: world, rail, all contexts, a team of the caller's, hybrid; each CTA its own index ---- */
 
 struct Barriers {
@@ -451,6 +479,6 @@ void together(Rank &r) {
 
 } // namespace
 
-Suite const gSuites[] = {{"puts", puts},     {"sequence", sequence}, {"signals", signals},   {"local", local},      {"values", values},
-                         {"queues", queues}, {"contexts", contexts}, {"barriers", barriers}, {"together", together}};
+Suite const gSuites[] = {{"puts", puts},     {"sequence", sequence}, {"signals", signals},   {"local", local},       {"values", values},
+                         {"queues", queues}, {"contexts", contexts}, {"barriers", barriers}, {"together", together}, {"again", again}};
 int const gSuiteCount = sizeof gSuites / sizeof *gSuites;
