@@ -178,6 +178,7 @@ static ncclResult_t launch_batches(gccl_cuda_batch *b, int n, const char *call) 
 }
 
 ncclResult_t gccl_device_launch_group(gccl_op *ops, cudaStream_t *streams, int n, const char *call) {
+  gccl_cuda_forget(); /* memory may have been freed and given out again since the calls */
   /* Sorted by communicator, in order of first use; the operations of each in the order of the calls. */
   gccl_cuda_batch *b = calloc((size_t)n, sizeof *b);
   gccl_op *sorted = malloc((size_t)n * sizeof *sorted);

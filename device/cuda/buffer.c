@@ -1,6 +1,6 @@
 /* Buffers: what the driver knows about a pointer, and how an executor in another process reaches it.
  *
- * A buffer's identity is the driver's BUFFER_ID, asked at every call (0.12 µs): addresses are used again after a free, and a mapping
+ * A buffer's identity is the driver's BUFFER_ID, asked at every call (0.12 µs), once for an allocation: addresses are used again after a free, and a mapping
  * kept by address would silently be another buffer's. A process maps a peer's allocation once, for all its communicators, and keeps it
  * until the last of them goes. What legacy IPC has mapped ends before when its owner shows another allocation at that place: the
  * driver does not map that beside the old one (error 208, tried on driver 580).
@@ -31,6 +31,24 @@ static CUresult ask(const void *ptr, facts *f) {
   return gccl_cu.PointerGetAttributes(sizeof what / sizeof *what, what, to, (CUdeviceptr)(uintptr_t)ptr);
 }
 
+/* What a thread has asked for the call that it makes: of the allocations of its send and receive buffer. */
+static __thread facts asked[2] __attribute__((tls_model("initial-exec")));
+
+void gccl_cuda_forget(void) { asked[0].size = asked[1].size = 0; }
+
+static CUresult ask_once(const void *ptr, facts *f) {
+  for (int i = 0; i < 2; i++) {
+    if ((uint64_t)(uintptr_t)ptr - asked[i].base >= asked[i].size) continue;
+    *f = asked[i];
+    return CUDA_SUCCESS;
+  }
+  CUresult e = ask(ptr, f);
+  if (e) return e;
+  asked[0] = asked[1];
+  asked[1] = *f;
+  return e;
+}
+
 /* --- the owner's side --- */
 
 /* Handles of allocations that have been exported, by id. */
@@ -57,7 +75,7 @@ static CUresult export_handle(const facts *f, char out[64]) {
 int gccl_cuda_check_buffer(const gccl_cuda_comm *d, const void *ptr, uint64_t bytes, const char *what, int *hidden, char *text,
                            size_t max) {
   facts f;
-  CUresult e = ask(ptr, &f);
+  CUresult e = ask_once(ptr, &f);
   uint64_t at = (uint64_t)(uintptr_t)ptr;
   if (e) {
     snprintf(text, max, "%s %p: cuPointerGetAttributes: error %d (%s)", what, ptr, e, gccl_cuda_text(e));
@@ -91,7 +109,7 @@ int gccl_cuda_describe(gccl_cuda_comm *d, const void *ptr, int local, gccl_cuda_
   out->addr = (uint64_t)(uintptr_t)ptr;
   out->kind = GCCL_CUDA_LOCAL;
   if (local) return 0;
-  CUresult e = ask(ptr, &f);
+  CUresult e = ask_once(ptr, &f);
   if (e) return gccl_cuda_failed(d->comm, e, "cuPointerGetAttributes");
   out->base = f.base;
   out->size = f.size;

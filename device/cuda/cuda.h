@@ -150,6 +150,8 @@ int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what);
 int gccl_cuda_check_buffer(const gccl_cuda_comm *, const void *ptr, uint64_t bytes, const char *what, int *hidden, char *text, size_t max);
 /* The same for all buffers of an operation, which is told which of them are hidden. */
 int gccl_cuda_check(gccl_op *, char *text, size_t max);
+/* What this thread's checks have found is of no use any more: not for the call that it is about to launch. */
+void gccl_cuda_forget(void);
 enum { GCCL_CUDA_HIDDEN_SEND = 1, GCCL_CUDA_HIDDEN_RECV = 2, GCCL_CUDA_HIDDEN_SCALAR = 4 }; /* gccl_op.hidden */
 /* Says where a buffer is, for a rank of the same process (local) or another one; 0 or a latched error. Preconditions: checked. */
 int gccl_cuda_describe(gccl_cuda_comm *, const void *ptr, int local, gccl_cuda_ref *out);
@@ -170,16 +172,19 @@ typedef struct gccl_cuda_batch {
   uint64_t ticket;
   /* State. */
   int phase, announced, rc, blocked_on;
-  int lends;    /* memory for buffers that the executors cannot open */
-  int leave;    /* the executor's call is not to be waited for any longer */
-  int executor; /* whose word says that all of the batch is done, after leaving; -1: none */
+  int lends; /* memory for buffers that the executors cannot open */
+  int leave; /* the executor's call is not to be waited for any longer */
+  int late;  /* "ready" goes into the stream together with the wait for "done" */
+  /* What says that all of the batch is done, if nothing has to be put into the stream for that: the event behind the executor's launch,
+   * or the word of an executor (-1: none). */
+  gccl_cuda_event *end;
+  int executor;
   gccl_op *blocked;
   CUstream stream; /* all of it runs here */
   uint64_t capture;
   int slot;
   CUgraph graph;
   gccl_cuda_event *ready;
-  CUcontext before;
 } gccl_cuda_batch;
 
 /* --- staged.c: ranks on several hosts --- */

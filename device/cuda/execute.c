@@ -16,6 +16,8 @@ typedef struct {
     int rank, last; /* of its launch */
   } events[GCCL_LEADER_RANKS * 2];
   int nevents;
+  uint64_t said;             /* ranks whose "done" the kernel writes itself */
+  gccl_cuda_event *recorded; /* behind everything so far; with a reference */
 } pass;
 
 static gccl_cuda_record *record_of(const gccl_cuda_comm *d, const gccl_op *x, int rank) { return gccl_cuda_record_of(d, x, rank); }
@@ -111,7 +113,7 @@ static CUresult release(pass *p, const gccl_op *x) {
       if (p->nevents == GCCL_LEADER_RANKS * 2) e = mark(p);
       continue;
     }
-    if (last) e = gccl_cuda_say(&p->ops, p->b->stream, done_word(d, q, d->rank, r->slot), r->slot, r->launch);
+    if (last && !(p->said >> q & 1)) e = gccl_cuda_say(&p->ops, p->b->stream, done_word(d, q, d->rank, r->slot), r->slot, r->launch);
     gccl_cuda_taken(r);
   }
   return e;
@@ -124,7 +126,9 @@ static CUresult mark(pass *p) {
   if (e || p->nevents == 0) return e;
   gccl_cuda_event *v = gccl_cuda_event_get(p->d->cx);
   if (!v) return CUDA_ERROR_OUT_OF_MEMORY;
-  atomic_store(&v->refs, p->nevents);
+  atomic_store(&v->refs, p->nevents + 1);
+  gccl_cuda_event_unref(p->recorded);
+  p->recorded = v;
   if ((e = gccl_cu.EventRecord(v->event, p->b->stream))) return e;
   for (int i = 0; i < p->nevents && !e; i++) {
     gccl_cuda_record *r = p->events[i].record;
@@ -179,13 +183,30 @@ static void average(gccl_leader_work *w, const gccl_op *x) {
   for (unsigned q = 0; q < n; q++) w->rank[q].scale = s.u64;
 }
 
+/* A kernel of one block writes the words of ranks of other processes itself, and this rank's own as the end of the batch. Only for an
+ * operation alone: the words are for all that a rank has in its launch. */
+static void say_inside(pass *p, const gccl_op *x, gccl_leader_work *w) {
+  gccl_cuda_comm *d = p->d;
+  for (int q = first_peer(x); q <= last_peer(x); q++) {
+    const gccl_cuda_record *r = record_of(d, x, q);
+    if (r->sync != GCCL_CUDA_WORD || d->served[q].left > 1) continue;
+    w->rank[q].done = done_word(d, q, d->rank, r->slot);
+    w->done_value[q] = r->slot ? 1 : (uint32_t)r->launch;
+    p->said |= 1ull << q;
+  }
+  if (!p->said || p->b->capture || p->b->nops > 1) return;
+  w->rank[d->rank].done = done_word(d, d->rank, d->rank, 0);
+  w->done_value[d->rank] = (uint32_t)++d->launches[d->rank];
+  p->b->executor = d->rank;
+}
+
 static int launch(gccl_cuda_batch *b, CUfunction f, gccl_launch_dims dims, void *work, const char *what) {
   void *params[] = {work};
   CUresult e = gccl_cu.LaunchKernel(f, dims.grid, 1, 1, dims.block, 1, 1, 0, b->stream, params, NULL);
   return e ? gccl_cuda_failed(b->comm, e, what) : 0;
 }
 
-static int collective(pass *p, gccl_op *x) {
+static int collective(pass *p, gccl_op *x, int alone) {
   gccl_cuda_batch *b = p->b;
   gccl_cuda_comm *d = p->d;
   gccl_leader_work w;
@@ -203,7 +224,9 @@ static int collective(pass *p, gccl_op *x) {
   if ((rc = gccl_cuda_fill_own(b, x, 1, &mine)) || (rc = place(d, &w, d->rank, &mine))) return rc;
   for (int q = 0; q < n; q++)
     if (q != d->rank && (rc = place(d, &w, q, record_of(d, x, q)))) return rc;
-  return launch(b, gccl_cuda_kernel(d->cx, x->coll, x->dtype, w.op), gccl_leader_dims(&w, d->cx->sms), &w, gccl_coll_names[x->coll]);
+  gccl_launch_dims dims = gccl_leader_dims(&w, d->cx->sms);
+  if (alone && dims.grid == 1) say_inside(p, x, &w);
+  return launch(b, gccl_cuda_kernel(d->cx, x->coll, x->dtype, w.op), dims, &w, gccl_coll_names[x->coll]);
 }
 
 static int copy_now(pass *p) {
@@ -251,9 +274,9 @@ static int alone(pass *p, gccl_op *x) {
   return launch(b, gccl_cuda_kernel(p->d->cx, w.coll, w.dtype, w.op), gccl_leader_dims(&w, p->d->cx->sms), &w, "a scaled copy");
 }
 
-static int run(pass *p, gccl_op *x) {
+static int run(pass *p, gccl_op *x, int only) {
   switch (x->kind) {
-  case GCCL_DO_COLL: return collective(p, x);
+  case GCCL_DO_COLL: return collective(p, x, only);
   case GCCL_DO_RECV: return message(p, x);
   case GCCL_DO_COPY: return alone(p, x);
   default: return gccl_cuda_onesided(p->b, x);
@@ -284,8 +307,11 @@ static int wave(pass *p, int *found) {
     todo[n++] = x;
   }
   if (n == 0) return 0;
+  p->said = 0;
+  gccl_cuda_event_unref(p->recorded); /* more is to come */
+  p->recorded = NULL;
   if ((e = gccl_cuda_memops_flush(&p->ops, b->stream))) return gccl_cuda_failed(b->comm, e, "waiting for the other ranks' buffers");
-  for (int i = 0; i < n && !rc; i++) rc = run(p, todo[i]);
+  for (int i = 0; i < n && !rc; i++) rc = run(p, todo[i], n == 1);
   if (!rc) rc = copy_now(p);
   if (rc) return rc;
   for (int i = 0; i < n && !e; i++) {
@@ -304,13 +330,20 @@ int gccl_cuda_execute(gccl_cuda_batch *b) {
   p.ops.n = 0;
   p.copies.n = 0;
   p.nevents = 0;
+  p.recorded = NULL;
   int found = 0, before, rc;
   do {
     before = found;
     b->blocked = NULL;
-    if ((rc = wave(&p, &found))) return rc;
-  } while (found > before);
-  CUresult e = mark(&p);
+    rc = wave(&p, &found);
+  } while (!rc && found > before);
+  CUresult e = rc ? CUDA_SUCCESS : mark(&p);
+  if (!rc && !e && found == b->nops) {
+    b->end = p.recorded;
+    p.recorded = NULL;
+  }
+  gccl_cuda_event_unref(p.recorded);
+  if (rc) return rc;
   if (e) return gccl_cuda_failed(b->comm, e, "telling the other ranks that an operation is done");
   if (found && b->comm->nranks > 1) gccl_wake(b->comm);
   if (!b->blocked) return 0;

@@ -58,6 +58,7 @@ CUresult gccl_cuda_await(gccl_cuda_memops *m, CUstream s, CUdeviceptr word, int 
   return e ? e : memop(m, s, CU_STREAM_MEM_OP_WRITE_VALUE_32, word, 0, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
+/* Why a wait of a launch that has another executor of this process is a kernel: meet.c. */
 CUresult gccl_cuda_wait_launch(const gccl_cuda_comm *d, CUstream s, int executor, uint32_t number) {
   gccl_wait_work w = {.word = done_word(d, d->rank, executor, 0), .value = number};
   void *params[] = {&w};
@@ -94,7 +95,10 @@ static CUresult behind_last(const gccl_cuda_batch *b) {
   if (t->capture != b->capture || t->stream == b->stream) return CUDA_SUCCESS;
   if (t->event) return gccl_cu.StreamWaitEvent(b->stream, t->event->event, 0);
   if (t->executor < 0 || launch_done(d, t->executor, t->number)) return CUDA_SUCCESS;
-  return gccl_cuda_wait_launch(d, b->stream, t->executor, t->number);
+  if (t->executor != d->rank && d->peer[t->executor].same_process) return gccl_cuda_wait_launch(d, b->stream, t->executor, t->number);
+  gccl_cuda_memops m = {.n = 0}; /* written by another process, or by a launch that is in its stream already */
+  CUresult e = gccl_cuda_await(&m, b->stream, done_word(d, d->rank, t->executor, 0), 0, t->number);
+  return e ? e : gccl_cuda_memops_flush(&m, b->stream);
 }
 
 int gccl_cuda_begin(gccl_cuda_batch *b) {
@@ -135,11 +139,12 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
 int gccl_cuda_end(gccl_cuda_batch *b) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
-  gccl_cuda_tail t = {.executor = b->executor, .stream = b->stream, .capture = b->capture};
+  gccl_cuda_tail t = {.event = b->end, .executor = b->executor, .stream = b->stream, .capture = b->capture};
   CUresult e = join_streams(b, 0);
-  if (t.executor >= 0) { /* nothing may stand behind the wait in its stream: meet.c */
+  b->end = NULL;
+  if (t.executor >= 0) {
     t.number = (uint32_t)d->launches[t.executor];
-  } else if (!e) {
+  } else if (!e && !t.event) {
     t.event = gccl_cuda_event_get(d->cx);
     if (!t.event) e = CUDA_ERROR_OUT_OF_MEMORY;
     if (!e) {
@@ -167,16 +172,38 @@ static int failure_of(struct ncclComm *c) {
 }
 
 static void pass_on(gccl_cuda_batch *b) {
+  gccl_cuda_event_unref(b->end);
+  b->end = NULL;
   b->phase = PH_END;
   atomic_store_explicit(&b->comm->serving, b->ticket + 1, memory_order_release);
 }
 
+/* Batches that a thread drives, and the context that is current for them. */
+typedef struct {
+  gccl_cuda_batch *b;
+  int n;
+  const gccl_cuda_context *in;
+  CUcontext before;
+} many;
+
+static void leave_context(many *m) {
+  if (m->in) gccl_cuda_leave(m->in, m->before);
+  m->in = NULL;
+}
+
+static CUresult enter_context(many *m, const gccl_cuda_context *x) {
+  if (m->in == x) return CUDA_SUCCESS;
+  leave_context(m);
+  CUresult e = gccl_cuda_enter(x, &m->before);
+  if (!e) m->in = x;
+  return e;
+}
+
 /* Goes on with a batch as far as it can. Returns whether it moved. */
-static int turn(gccl_cuda_batch *b, gccl_cuda_batch *all, int n, int up_to) {
+static int turn(many *m, gccl_cuda_batch *b, int up_to) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
   int moved = 0;
-  CUcontext before;
   while (b->phase < up_to) {
     int r = 0, phase = b->phase;
     if (phase == PH_NEW && atomic_load_explicit(&c->serving, memory_order_acquire) != b->ticket) return moved;
@@ -185,14 +212,14 @@ static int turn(gccl_cuda_batch *b, gccl_cuda_batch *all, int n, int up_to) {
       pass_on(b);
       return 1;
     }
-    CUresult e = gccl_cuda_enter(d->cx, &before);
+    CUresult e = enter_context(m, d->cx);
     if (e) {
       r = gccl_cuda_failed(c, e, "the context of the communicator cannot be made current");
     } else {
       switch (phase) {
       case PH_NEW: r = gccl_cuda_begin(b); break;
       case PH_PUBLISH:
-        if ((r = gccl_cuda_publish(b, all, n)) == 0) b->phase = PH_EXECUTE;
+        if ((r = gccl_cuda_publish(b, m->b, m->n)) == 0) b->phase = PH_EXECUTE;
         break;
       case PH_EXECUTE:
         if ((r = gccl_cuda_execute(b)) == 0) b->phase = PH_FINISH;
@@ -200,7 +227,6 @@ static int turn(gccl_cuda_batch *b, gccl_cuda_batch *all, int n, int up_to) {
       default:
         if ((r = gccl_cuda_finish(b)) == 0 && (r = gccl_cuda_end(b)) == 0) pass_on(b);
       }
-      gccl_cuda_leave(d->cx, before);
     }
     if (r > 0) {
       b->rc = r;
@@ -217,17 +243,13 @@ static int turn(gccl_cuda_batch *b, gccl_cuda_batch *all, int n, int up_to) {
   return moved;
 }
 
-typedef struct {
-  gccl_cuda_batch *b;
-  int n;
-} many;
-
-static int turns(gccl_cuda_batch *b, int n) {
-  int moved = 0;
+static int turns(many *m) {
+  gccl_cuda_batch *b = m->b;
+  int moved = 0, n = m->n;
   for (int phase = PH_EXECUTE; phase <= PH_END; phase++) {
     int behind = 0;
     for (int i = 0; i < n; i++) {
-      moved |= turn(&b[i], b, n, phase);
+      moved |= turn(m, &b[i], phase);
       behind += b[i].phase < phase;
     }
     /* The records of those that have published are needed elsewhere; but a stream may be that of several batches, and what one executes
@@ -237,10 +259,7 @@ static int turns(gccl_cuda_batch *b, int n) {
   return moved;
 }
 
-static int recheck(void *arg) {
-  many *m = arg;
-  return turns(m->b, m->n);
-}
+static int recheck(void *arg) { return turns(arg); }
 
 /* Lets batches that wait for other threads' executors go. Not while this thread has something to execute itself, which somebody may
  * wait for; not in a capture, where only events of that capture order its streams; and not in the legacy stream, which may be the
@@ -260,8 +279,9 @@ int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
   int rc = 0;
   gccl_idle idle = {0};
   gccl_cuda_meeting meeting = {0};
+  many m = {.b = b, .n = n};
   for (;;) {
-    int moved = turns(b, n), left = 0;
+    int moved = turns(&m), left = 0;
     gccl_cuda_batch *waits = NULL;
     for (int i = 0; i < n; i++) {
       if (b[i].phase == PH_END) continue;
@@ -277,7 +297,6 @@ int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
     if (waits && waits->comm->sleepers) {
       uint64_t waited = idle.since ? gccl_now_ns() - idle.since : 0;
       if (waited > LOOK_AFTER_NS && gccl_cuda_give_up(&meeting, waits, waited) && leave(b, n)) continue;
-      many m = {b, n};
       /* Several communicators: a peer of another one does not wake this sleeper. */
       uint64_t most = left > 1 ? LOOK_AFTER_NS : waits->phase == PH_FINISH ? LOOK_EVERY_NS : UINT64_MAX;
       gccl_idle_wait(&idle, waits->blocked, waits->blocked_on, recheck, &m, most);
@@ -287,6 +306,7 @@ int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
     }
   }
   gccl_cuda_met(&meeting);
+  leave_context(&m);
   for (int i = 0; i < n; i++)
     if (b[i].rc) rc = b[i].rc;
   return rc;

@@ -86,6 +86,7 @@ static int announce(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
     int x = executor_of(&b->ops[i]);
     if (x == c->rank || !first_with(b, i)) continue;
     d->launches[x]++;
+    if (b->late) continue;
     if (sync_with(b, x, all, n) == GCCL_CUDA_EVENT)
       events++;
     else
@@ -122,6 +123,7 @@ int gccl_cuda_check(gccl_op *x, char *text, size_t max) {
   const gccl_cuda_comm *d = gccl_cuda_of(x->comm);
   uint64_t size = gccl_dtype_size(x->dtype), part = x->count * size;
   int rc = 0, send = 0, recv = 0, scalar = 0;
+  gccl_cuda_forget();
   if (part == 0 || x->kind == GCCL_DO_PUT || x->kind == GCCL_DO_WAIT_SIGNAL) return 0; /* windows are known */
   if (x->red == GCCL_RED_USER && x->device_scalar)
     rc = gccl_cuda_check_buffer(d, x->scalar, size, "the operator's scalar", &scalar, text, max);
@@ -181,6 +183,9 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   if (!b->announced) {
     b->announced = 1;
     if (!enough_queues(b, all, n)) return GCCL_RC_USAGE;
+    /* Nothing of this thread comes between: one call of the driver for both. */
+    int executor = executor_of(&b->ops[0]);
+    b->late = n == 1 && b->nops == 1 && executor != c->rank && !d->peer[executor].same_process;
     if ((rc = gccl_cuda_lend(b)) || (rc = announce(b, all, n))) return rc;
   }
   b->blocked = NULL;
@@ -228,6 +233,7 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
   gccl_cuda_memops m = {.n = 0};
   CUresult e = CUDA_SUCCESS;
   uint64_t last = 0;
+  int found = 0, launches = 0; /* operations that are ordered in this call, and by how many different events */
   b->blocked = NULL;
   for (int i = 0; i < b->nops && !e; i++) {
     gccl_op *x = &b->ops[i];
@@ -237,7 +243,9 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
       int executor = executor_of(x);
       x->phase = OP_ORDERED;
       if (!first_with(b, i)) continue;
-      e = gccl_cuda_await(&m, b->stream, done_word(d, c->rank, executor, b->slot), b->slot, r->launch);
+      if (!b->capture && !b->lends && towards(b, executor) == b->nops) b->executor = executor;
+      if (b->late) e = gccl_cuda_say(&m, b->stream, ready_word(d, c->rank, executor, b->slot), b->slot, r->launch);
+      if (!e) e = gccl_cuda_await(&m, b->stream, done_word(d, c->rank, executor, b->slot), b->slot, r->launch);
       continue;
     }
     if (b->leave && gccl_cuda_claim(r, GCCL_CUDA_LEFT)) {
@@ -250,10 +258,21 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
       continue;
     }
     gccl_cuda_event *v = (gccl_cuda_event *)(uintptr_t)r->done;
-    if (v && r->done != last) e = gccl_cu.StreamWaitEvent(b->stream, v->event, 0);
+    found++;
+    if (r->done != last) {
+      launches++;
+      e = gccl_cu.StreamWaitEvent(b->stream, v->event, 0);
+      gccl_cuda_event_unref(b->end);
+      b->end = v; /* with its reference */
+    } else {
+      gccl_cuda_event_unref(v);
+    }
     last = r->done;
-    gccl_cuda_event_unref(v);
     x->phase = OP_ORDERED;
+  }
+  if (found && (found != b->nops || launches > 1)) { /* it is not the end of all of them */
+    gccl_cuda_event_unref(b->end);
+    b->end = NULL;
   }
   if (!e) e = gccl_cuda_memops_flush(&m, b->stream);
   if (!e && b->leave) e = wait_away(b);

@@ -30,15 +30,25 @@ void gccl_cuda_free_waits(gccl_cuda_comm *d) {
   }
 }
 
+/* After an error in the context nothing runs any more, and no kernel writes its word. Preconditions: the context is current. */
+static int context_dead(void) {
+  CUevent v;
+  CUresult e = gccl_cu.EventCreate(&v, CU_EVENT_DISABLE_TIMING);
+  if (e) return 1;
+  e = gccl_cu.EventQuery(v);
+  gccl_cu.EventDestroy(v);
+  return e != CUDA_SUCCESS;
+}
+
 /* Whether the last eager operation has ended in its stream. */
 int gccl_cuda_idle(gccl_cuda_comm *d) {
   int mode = CU_STREAM_CAPTURE_MODE_RELAXED, done = 1;
   CUcontext before;
   pthread_mutex_lock(&d->guard);
-  if (!d->tail.event && d->tail.executor >= 0) done = launch_done(d, d->tail.executor, d->tail.number);
-  if (d->tail.event && !d->tail.capture && gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS) {
+  int known = d->tail.event ? d->tail.capture != 0 : d->tail.executor < 0 || launch_done(d, d->tail.executor, d->tail.number);
+  if (!known && gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS) {
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
-    done = gccl_cu.EventQuery(d->tail.event->event) != CUDA_ERROR_NOT_READY; /* after an error nothing runs any more */
+    done = d->tail.event ? gccl_cu.EventQuery(d->tail.event->event) != CUDA_ERROR_NOT_READY : context_dead();
     gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
     gccl_cuda_leave(d->cx, before);
   }

@@ -101,8 +101,39 @@ static CUresult scripted(const char *call) {
   return CUDA_SUCCESS;
 }
 
+static struct {
+  const char *name;
+  unsigned long n;
+} counted[256];
+static _Atomic(int) counting;
+static pthread_mutex_t count_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void gccl_fake_count(void) {
+  pthread_mutex_lock(&count_lock);
+  memset(counted, 0, sizeof counted);
+  counting = 1;
+  pthread_mutex_unlock(&count_lock);
+}
+
+const char *gccl_fake_calls(unsigned i, unsigned long *n) {
+  if (i >= sizeof counted / sizeof *counted) return NULL;
+  *n = counted[i].n;
+  return counted[i].name;
+}
+
+static void count(const char *call) {
+  if (!counting) return;
+  pthread_mutex_lock(&count_lock);
+  unsigned i = 0;
+  while (i < 255 && counted[i].name && strcmp(counted[i].name, call)) i++;
+  counted[i].name = call;
+  counted[i].n++;
+  pthread_mutex_unlock(&count_lock);
+}
+
 CUresult fake_enter(const char *call, int needs, CUcontext *ctx) {
   CUresult rc = scripted(call);
+  count(call);
   if (rc != CUDA_SUCCESS || needs & ANY_TIME) return rc;
   if (initialised != getpid()) return CUDA_ERROR_NOT_INITIALIZED; /* also in the child of a process that had called cuInit */
   if (needs & IN_CONTEXT) {

@@ -77,6 +77,10 @@ FAKE_EXTRA(FAKE_DECLARE)
 /* For kernels of tests: the kernel that runs in this thread failed, as with an illegal address. */
 void gccl_fake_raise(int code);
 
+/* For tests: counts calls by name from now on; the i-th name that was called and how often, NULL behind the last one. */
+void gccl_fake_count(void);
+const char *gccl_fake_calls(unsigned i, unsigned long *n);
+
 /* --- one lock, one condition: everything below is guarded by `lock` unless it says otherwise --- */
 
 extern pthread_mutex_t fake_lock;

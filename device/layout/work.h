@@ -9,7 +9,7 @@
 
 #include "lowered.h"
 
-#define GCCL_WORK_VERSION 2u /* raised with every change of layout; a fat binary carries the number it was built with */
+#define GCCL_WORK_VERSION 3u /* raised with every change of layout; a fat binary carries the number it was built with */
 
 enum { GCCL_LEADER_RANKS = 64 };
 enum { GCCL_COPIES = 96 };
@@ -31,7 +31,7 @@ typedef struct {
   /* For GCCL_WORK_PREMULSUM: gccl_scalar bits (f32 in the low half for fp8, fp16, bf16 and fp32; f64; i64; u64), or the
    * device address of one element of dtype if this rank's bit of scale_device is set. */
   uint64_t scale;
-  uint64_t done; /* address of a 32-bit word that the kernel stores done_value to when all is written; 0: none */
+  uint64_t done; /* address of a 32-bit word that the kernel stores its done_value to when all is written; 0: none */
 } gccl_leader_rank;
 
 /* One collective that one ordinary kernel does for all ranks of a GPU. Nothing in it waits.
@@ -48,13 +48,14 @@ typedef struct {
   uint8_t op;       /* enum gccl_work_op */
   uint8_t pad0;
   uint16_t nranks, root;
-  uint32_t done_value;
+  uint32_t pad1;
   uint64_t count;
   uint64_t div;          /* for GCCL_WORK_SUMPOSTDIV, not 0 */
   uint64_t scale_device; /* bit r: rank[r].scale is a device address */
   uint64_t ticket; /* device address of a 32-bit word, 0 before and after; needed when done words are and the grid has several blocks */
   uint64_t unless; /* address of a 32-bit word, or 0: nothing is to be done if it is GCCL_SPIN_DONE */
   gccl_leader_rank rank[GCCL_LEADER_RANKS];
+  uint32_t done_value[GCCL_LEADER_RANKS];
 } gccl_leader_work;
 
 /* One copy of a list. Source and destination are equal (nothing to do) or do not overlap. */
@@ -126,7 +127,7 @@ typedef struct {
 } gccl_multimem_work;
 
 GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_rank) == 32, "gccl_leader_rank");
-GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) == 56 + 32 * GCCL_LEADER_RANKS && offsetof(gccl_leader_work, count) == 16 &&
+GCCL_LAYOUT_ASSERT(sizeof(gccl_leader_work) == 56 + 36 * GCCL_LEADER_RANKS && offsetof(gccl_leader_work, count) == 16 &&
                        offsetof(gccl_leader_work, rank) == 56,
                    "gccl_leader_work");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_copy_work) == 32 + 24 * GCCL_COPIES + 8 * GCCL_LEADER_RANKS && offsetof(gccl_copy_work, item) == 32,

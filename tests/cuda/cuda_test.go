@@ -129,6 +129,7 @@ func TestCuda(t *testing.T) {
 		{name: "replayabort", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "killed", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "bad", ranks: some, launches: allLaunches},
+		{name: "calls", ranks: allRanks, launches: []string{"procs", "group"}},
 		{name: "footprint", ranks: []int{2, 8}, launches: allLaunches},
 	} {
 		check(t, own, s)

@@ -35,8 +35,10 @@ def suites(r):
         ("between", "4", "kernels that fill the GPU between queued collectives"),
         ("manystreams", "4", "12 streams with work behind"),
         ("crossed", "4", "two communicators in different order on different ranks"),
+        ("later", "4", "an executor that calls after the others have returned"),
         ("idle", "3a", "buffers freed and given out again"),
         ("pool", "3a", "memory of the stream-ordered allocator"),
+        ("poolcapture", "3a", "the same in graphs beside eager calls"),
         ("bad", "bad input", "host pointers, freed memory, counts past the allocation"),
     ):
         r.judge(part, text, [suite(r, "cuda", name, launch, n) for launch, n in (("threads", 2), ("procs", 4), ("group", 8))])

@@ -14,7 +14,7 @@ template <int COLL> DEV void leader_copy(const gccl_leader_work &w) {
   if (COLL == GCCL_ALL_TO_ALL) s = p / n, d = p % n, from = d, to = s;
   const span j = {w, s, 1, d, nd, from * bytes, to * bytes, blockIdx.x / parts, gridDim.x / parts};
   if (!not_needed(w)) run_span<copier, 4>(copier{j}, bytes);
-  finish(w.ticket, w.nranks, w.done_value, [&](uint32_t r) { return w.rank[r].done; });
+  finish(w.ticket, w.nranks, [&](uint32_t r) { return w.rank[r].done; }, [&](uint32_t r) { return w.done_value[r]; });
 }
 
 /* Blocks take chunks of the whole list in turn. */
@@ -33,7 +33,7 @@ DEV void copy_list(const gccl_copy_work &w) {
     const one_copy j = {w.item[i].src + at, w.item[i].dst + at};
     if (w.item[i].src != w.item[i].dst) run_span<list_copier, 4>(list_copier{j}, left < w.chunk ? left : w.chunk);
   }
-  finish(w.ticket, w.ndone, w.done_value, [&](uint32_t r) { return w.done[r]; });
+  finish(w.ticket, w.ndone, [&](uint32_t r) { return w.done[r]; }, [&](uint32_t) { return w.done_value; });
 }
 
 #define COPY(NAME, C) GCCL_KERNEL(ncclDevKernel_##NAME##_GCCL_LEADER, gccl_leader_work, 2, leader_copy<C>(w))

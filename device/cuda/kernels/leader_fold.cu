@@ -21,7 +21,7 @@ template <class K, int COLL> DEV void leader_fold(const gccl_leader_work &w) {
     if constexpr (K::op() == GCCL_WORK_PREMULSUM) load_scales<K>(w, scale);
     leader_pass<K, COLL>(w, scale);
   }
-  finish(w.ticket, w.nranks, w.done_value, [&](uint32_t r) { return w.rank[r].done; });
+  finish(w.ticket, w.nranks, [&](uint32_t r) { return w.rank[r].done; }, [&](uint32_t r) { return w.done_value[r]; });
 }
 
 #define FOLD(COLL, C, OP, O) GCCL_KERNEL(FOLD_NAME(COLL, OP, LEADER), gccl_leader_work, 2, (leader_fold<reduction<GCCL_ELEMENT, O>, C>(w)))

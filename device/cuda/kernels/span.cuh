@@ -193,12 +193,12 @@ DEV bool last_block(uint64_t ticket) {
 }
 
 /* After all of a kernel's work: the last block says so to the ranks that want to know. */
-template <class DONE> DEV void finish(uint64_t ticket, uint32_t n, uint32_t value, DONE done) {
+template <class DONE, class VALUE> DEV void finish(uint64_t ticket, uint32_t n, DONE done, VALUE value) {
   int any = 0;
   for (uint32_t r = threadIdx.x; r < n; r += THREADS) any |= done(r) != 0;
   if (!__syncthreads_or(any) || !last_block(ticket)) return;
   for (uint32_t r = threadIdx.x; r < n; r += THREADS)
-    if (done(r)) store_release_system(done(r), value);
+    if (done(r)) store_release_system(done(r), value(r));
 }
 
 /* Another kernel has done the operation already. */

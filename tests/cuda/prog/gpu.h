@@ -73,5 +73,6 @@ void suite_farlimits(struct team *);
 void suite_footprint(struct team *);
 void suite_probe(struct team *);
 void suite_speed(struct team *);
+void suite_calls(struct team *);
 
 #endif

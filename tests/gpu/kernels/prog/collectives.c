@@ -160,7 +160,7 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
   gccl_scalar scale[RANKS];
   unsigned sp, rp, n = some_ranks(how);
   if (n == 1 && gccl_coll_folds(coll) && op != GCCL_WORK_PREMULSUM) n = 2;
-  w.nranks = (uint16_t)n, w.root = (uint16_t)below(n), w.div = below(4) ? n : rnd(), w.done_value = (uint32_t)rnd();
+  w.nranks = (uint16_t)n, w.root = (uint16_t)below(n), w.div = below(4) ? n : rnd();
   if (!w.div) w.div = 1;
   parts_of(coll, n, &sp, &rp);
   w.count = some_count(d, (IMAGE - 65536) / (n * (sp + rp) * es) - 16);
@@ -193,6 +193,7 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
         send[r] = recv[r] + r * part;
     }
     done[r] = how != LEADER || below(2) ? room(m, 4, 0) : 0;
+    w.done_value[r] = how == LEADER ? (uint32_t)rnd() : GCCL_SPIN_DONE;
     w.rank[r] = (gccl_leader_rank){.send = m->base + send[r], .recv = m->base + recv[r], .done = done[r] ? m->base + done[r] : 0};
   }
   uint64_t ticket[RANKS], scalars[RANKS];
@@ -214,9 +215,8 @@ static int one(const device *d, enum executor how, memory *m, unsigned char *got
   for (unsigned r = 0; r < n; r++) memset(m->image + ticket[r], 0, 4);
   d->put(m->base, m->image, m->used);
   expect(m, &w, send, recv, scale);
-  if (how != LEADER) w.done_value = GCCL_SPIN_DONE;
   for (unsigned r = 0; r < n; r++)
-    if (done[r]) memcpy(m->image + done[r], &w.done_value, 4);
+    if (done[r]) memcpy(m->image + done[r], &w.done_value[r], 4);
 
   char name[GCCL_KERNEL_NAME];
   gccl_launch_dims dims;
