@@ -27,6 +27,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
   }
   d->comm = c;
   d->cx = x;
+  d->creator = gccl_cuda_creator_self();
   d->tail.executor = -1;
   atomic_store(&d->refs, 1);
   pthread_mutex_init(&d->guard, NULL);
@@ -62,6 +63,11 @@ void gccl_cuda_comm_hello(const gccl_cuda_comm *d, gccl_cuda_hello *h) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, choose_process);
   h->process = own_process;
+  if (!d->creator) return;
+  int none = -1; /* a thread's first communicator is as a rule the one of all ranks */
+  atomic_compare_exchange_strong(&d->creator->first, &none, d->comm->rank);
+  h->first = atomic_load(&d->creator->first);
+  h->thread = d->creator->number;
 }
 
 static int arrays(gccl_cuda_comm *d, int n) {
@@ -166,6 +172,7 @@ int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *tex
     return GCCL_RC_SYSTEM;
   }
   gccl_cuda_layout_init(&d->layout, (uint32_t)d->nranks);
+  d->leader = gccl_cuda_leader(all, d->nranks);
   if (d->nranks == 1) {
     d->peer[0] = (gccl_cuda_peer){.same_process = 1, .same_gpu = 1};
     return 0;
@@ -177,7 +184,7 @@ int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *tex
   }
   int rc = meet(d, all, text, max);
   gccl_cuda_leave(d->cx, before);
-  if (rc == 0) gccl_cuda_driven(d);
+  if (rc == 0) gccl_cuda_driven(d, d->creator ? d->creator->name : 0);
   atomic_store(&d->met, rc == 0);
   return rc;
 }

@@ -83,6 +83,13 @@ typedef struct {
 
 typedef struct gccl_cuda_import gccl_cuda_import;
 
+/* A thread that makes communicators; stays, because it names the thread. */
+typedef struct gccl_cuda_creator {
+  struct gccl_cuda_creator *next;
+  uint64_t number, name; /* name: as in gccl_cuda_layout.driver */
+  _Atomic(int) first;    /* its rank in the first communicator that was made; -1: none yet */
+} gccl_cuda_creator;
+
 /* How the end of an operation is known: an event behind it, or the executor's word for the launch with that number. */
 typedef struct {
   gccl_cuda_event *event; /* NULL: by the word, or there was no operation */
@@ -95,8 +102,9 @@ typedef struct {
 typedef struct gccl_cuda_comm {
   struct ncclComm *comm;
   gccl_cuda_context *cx;
-  _Atomic(int) refs; /* the communicator, and graphs that use it */
-  int nranks, rank;
+  _Atomic(int) refs;        /* the communicator, and graphs that use it */
+  int nranks, rank, leader; /* leader: who executes collectives */
+  gccl_cuda_creator *creator;
   gccl_cuda_layout layout;
   gccl_cuda_peer *peer;
   gccl_cuda_served *served;
@@ -123,8 +131,10 @@ typedef struct gccl_cuda_comm {
 typedef struct {
   uint32_t magic, bytes;
   char uuid[16];
-  int32_t ordinal, pad;
+  int32_t ordinal;
+  int32_t first;    /* gccl_cuda_creator.first of the thread that makes it */
   uint64_t process; /* a random number of the process: ids of processes are used again */
+  uint64_t thread;  /* gccl_cuda_creator.number */
 } gccl_cuda_hello;
 
 /* Makes the state of a communicator of this thread, in its parent's context if it has one; NULL and a text on failure. device as in

@@ -22,14 +22,17 @@ typedef struct {
 
 static gccl_cuda_record *record_of(const gccl_cuda_comm *d, const gccl_op *x, int rank) { return gccl_cuda_record_of(d, x, rank); }
 
-/* The ranks whose records an operation needs: all others, or the sender. */
-static int first_peer(const gccl_op *x) { return x->kind == GCCL_DO_COLL ? 1 : x->root; }
-static int last_peer(const gccl_op *x) { return x->kind == GCCL_DO_COLL ? x->comm->nranks - 1 : x->root; }
+/* The ranks whose records an operation needs: all others, or the sender. From q on; nranks: no more. */
+static int peer_from(const gccl_op *x, int q) {
+  if (x->kind != GCCL_DO_COLL) return q <= x->root ? x->root : x->comm->nranks;
+  return q == x->comm->rank ? q + 1 : q;
+}
+#define EACH_PEER(q, x) for (int q = peer_from(x, 0); q < (x)->comm->nranks; q = peer_from(x, q + 1))
 
 /* Whether all records are there, and none belongs to a launch of its rank before which another one is still to be served. */
 static int available(gccl_cuda_batch *b, gccl_op *x) {
   const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
-  for (int q = first_peer(x); q <= last_peer(x); q++) {
+  EACH_PEER(q, x) {
     const gccl_cuda_record *r = record_of(d, x, q);
     const gccl_cuda_served *s = &d->served[q];
     if (gccl_load(&r->seq) != x->seq || r->launch != s->launch + (s->left == 0)) {
@@ -50,7 +53,7 @@ static void say_call(char *text, size_t max, const gccl_cuda_record *r) {
 static int check(gccl_cuda_batch *b, gccl_op *x) {
   struct ncclComm *c = b->comm;
   const gccl_cuda_comm *d = gccl_cuda_of(c);
-  for (int q = first_peer(x); q <= last_peer(x); q++) {
+  EACH_PEER(q, x) {
     const gccl_cuda_record *r = record_of(d, x, q);
     if (r->sync == GCCL_CUDA_EVENT && r->capture != b->capture) {
       gccl_comm_latch(
@@ -82,7 +85,8 @@ static int check(gccl_cuda_batch *b, gccl_op *x) {
 static CUresult acquire(pass *p, const gccl_op *x) {
   gccl_cuda_comm *d = p->d;
   CUresult e = CUDA_SUCCESS;
-  for (int q = first_peer(x); q <= last_peer(x) && !e; q++) {
+  EACH_PEER(q, x) {
+    if (e) break;
     const gccl_cuda_record *r = record_of(d, x, q);
     if (d->served[q].launch == r->launch) continue;
     d->served[q] = (gccl_cuda_served){r->launch, r->in_launch, 0};
@@ -103,7 +107,8 @@ static CUresult mark(pass *p);
 static CUresult release(pass *p, const gccl_op *x) {
   gccl_cuda_comm *d = p->d;
   CUresult e = CUDA_SUCCESS;
-  for (int q = first_peer(x); q <= last_peer(x) && !e; q++) {
+  EACH_PEER(q, x) {
+    if (e) break;
     gccl_cuda_record *r = record_of(d, x, q);
     int last = --d->served[q].left == 0;
     if (r->sync == GCCL_CUDA_EVENT) {
@@ -187,7 +192,7 @@ static void average(gccl_leader_work *w, const gccl_op *x) {
  * operation alone: the words are for all that a rank has in its launch. */
 static void say_inside(pass *p, const gccl_op *x, gccl_leader_work *w) {
   gccl_cuda_comm *d = p->d;
-  for (int q = first_peer(x); q <= last_peer(x); q++) {
+  EACH_PEER(q, x) {
     const gccl_cuda_record *r = record_of(d, x, q);
     if (r->sync != GCCL_CUDA_WORD || d->served[q].left > 1) continue;
     w->rank[q].done = done_word(d, q, d->rank, r->slot);

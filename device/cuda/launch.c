@@ -116,7 +116,7 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
                     c->nranks);
     return GCCL_RC_USAGE;
   }
-  gccl_cuda_driven(d);
+  gccl_cuda_driven(d, 0);
   b->executor = -1;
   if ((e = behind_last(b))) return gccl_cuda_failed(c, e, "waiting for the communicator's last operation");
   if ((e = join_streams(b, 1))) return gccl_cuda_failed(c, e, "joining the streams of a group");

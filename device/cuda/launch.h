@@ -65,7 +65,7 @@ static inline int launch_done(const gccl_cuda_comm *d, int executor, uint32_t nu
 
 /* The rank that executes an operation of a batch's rank; the rank itself for what needs nobody. */
 static inline int executor_of(const gccl_op *x) {
-  if (x->kind == GCCL_DO_COLL) return 0;
+  if (x->kind == GCCL_DO_COLL) return gccl_cuda_of(x->comm)->leader;
   return x->kind == GCCL_DO_SEND ? x->root : x->comm->rank;
 }
 
@@ -84,8 +84,12 @@ typedef struct gccl_cuda_meeting {
   const gccl_cuda_record *record; /* what it waits for: the call with that number, or 0: that the record is taken */
   uint64_t seq;
 } gccl_cuda_meeting;
-/* This thread makes calls for a rank. */
-void gccl_cuda_driven(const gccl_cuda_comm *);
+/* This thread makes communicators; NULL without memory. */
+gccl_cuda_creator *gccl_cuda_creator_self(void);
+/* The thread with that name makes calls for a rank; 0: this thread. */
+void gccl_cuda_driven(const gccl_cuda_comm *, uint64_t name);
+/* Who executes collectives: the rank of the first thread in an order of threads that is the same in all communicators. */
+int gccl_cuda_leader(const gccl_cuda_hello *all, int nranks);
 /* Nothing has moved for so long, and b waits for another rank. Whether its wait can have no end or has lasted too long. */
 int gccl_cuda_give_up(gccl_cuda_meeting *, const gccl_cuda_batch *b, uint64_t waited_ns);
 void gccl_cuda_met(gccl_cuda_meeting *); /* something moved, or all is done */

@@ -5,9 +5,12 @@
  * of its own. Then the rank leaves: it keeps its record, makes its stream wait for the executor's word, and returns.
  *
  * Threads that stand in calls of ours are known here, with the thread that each of them waits for: a circle of them has no end, and the
- * ranks in it leave at once. Who waits for something that we cannot see leaves after a second. Leaving has a price, so it is not the
+ * ranks in it leave at once, but for executors, who cannot. A circle of executors alone does not come about: each waits for a later
+ * thread of one order of all threads, the same in all communicators. Who waits for something that we cannot see leaves after a second. Leaving has a price, so it is not the
  * rule: a kernel of one warp waits on the GPU, and a cooperative kernel that needs all of it cannot start meanwhile.
  */
+#include <stdlib.h>
+
 #include "launch.h"
 
 enum { LONGEST_NS = 1000000000 };
@@ -19,9 +22,36 @@ static __thread char self __attribute__((tls_model("initial-exec"))); /* its add
 
 static uint64_t *driver_of(const gccl_cuda_comm *d, int rank) { return (uint64_t *)(d->peer[rank].shared + d->layout.driver); }
 
-void gccl_cuda_driven(const gccl_cuda_comm *d) {
+gccl_cuda_creator *gccl_cuda_creator_self(void) {
+  static gccl_cuda_creator *list;
+  static __thread gccl_cuda_creator *me __attribute__((tls_model("initial-exec")));
+  if (me || !(me = calloc(1, sizeof *me))) return me;
+  pthread_mutex_lock(&lock);
+  me->number = list ? list->number + 1 : 1;
+  me->name = (uint64_t)(uintptr_t)&self;
+  me->first = -1;
+  me->next = list;
+  list = me;
+  pthread_mutex_unlock(&lock);
+  return me;
+}
+
+static int earlier(const gccl_cuda_hello *a, const gccl_cuda_hello *b) {
+  if (a->first != b->first) return a->first < b->first;
+  return a->process != b->process ? a->process < b->process : a->thread < b->thread;
+}
+
+int gccl_cuda_leader(const gccl_cuda_hello *all, int nranks) {
+  int leader = 0;
+  for (int q = 1; q < nranks; q++)
+    if (earlier(&all[q], &all[leader])) leader = q;
+  return leader;
+}
+
+void gccl_cuda_driven(const gccl_cuda_comm *d, uint64_t me) {
   if (d->nranks == 1 || d->stage) return;
-  uint64_t *at = driver_of(d, d->rank), me = (uint64_t)(uintptr_t)&self;
+  uint64_t *at = driver_of(d, d->rank);
+  if (!me) me = (uint64_t)(uintptr_t)&self;
   if (__atomic_load_n(at, __ATOMIC_RELAXED) != me) __atomic_store_n(at, me, __ATOMIC_RELAXED);
 }
 

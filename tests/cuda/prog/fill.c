@@ -113,12 +113,12 @@ void suite_manystreams(struct team *t) {
   }
 }
 
-/* Two communicators on two streams; odd ranks issue the second one first. */
-void suite_crossed(struct team *t) {
+/* Two communicators on two streams; odd ranks issue the second one first. In the second one ranks count backwards, if asked. */
+static void crossed(struct team *t, int backwards) {
   ncclComm_t twin[CONF_MAX_RANKS];
   void *s[CONF_MAX_RANKS][2];
   struct sums v[2];
-  EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &twin[i], NULL));
+  EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, backwards ? t->nranks - r : r, &twin[i], NULL));
   for (int k = 0; k < 2; k++)
     if (!sums_new(&v[k], t, SMALL)) return;
   for (int i = 0; i < t->nlocal; i++)
@@ -144,6 +144,11 @@ void suite_crossed(struct team *t) {
   for (int i = 0; i < t->nlocal; i++) streams_end(s[i], 2, t->first + i);
   for (int k = 0; k < 2; k++) sums_free(&v[k], t);
   team_destroy(t, twin);
+}
+
+void suite_crossed(struct team *t) {
+  crossed(t, 0);
+  crossed(t, 1);
 }
 
 /* Rank 0, which executes for all, calls only after the others have returned from their calls. */
