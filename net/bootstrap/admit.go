@@ -88,7 +88,7 @@ func (s *Service) admit(conn stdnet.Conn) {
 		return
 	}
 	// The deadline still holds until the member has registered.
-	h.serve(newTCPLink(conn, maxRegisterBytes))
+	h.connected(conn)
 }
 
 func (s *Service) secretOf(id RoomID) (Secret, bool) {

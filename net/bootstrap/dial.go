@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gccl/gccl/internal/xerr"
 )
 
@@ -34,19 +36,33 @@ type dialer struct {
 	hostMayCome bool
 
 	mu   sync.Mutex
-	last map[netip.AddrPort]error // of every finished attempt
+	last map[target]error // of every finished attempt
+}
+
+// target is where an attempt goes: to an address, by the kernel's choice of way
+// or through one interface.
+type target struct {
+	netip.AddrPort
+	device string
+}
+
+func (t target) String() string {
+	if t.device == "" {
+		return t.AddrPort.String()
+	}
+	return t.AddrPort.String() + " through " + t.device
 }
 
 // errHostGone ends a search whose host seems to be gone.
 var errHostGone = errors.New("the process that is looked for is gone")
 
-// connect returns a link whose host has proved the secret.
-func (d *dialer) connect(ctx context.Context, targets []netip.AddrPort) (*tcpLink, error) {
+// connect returns a connection whose host has proved the secret.
+func (d *dialer) connect(ctx context.Context, targets []target) (stdnet.Conn, error) {
 	d.mu.Lock()
-	d.last = map[netip.AddrPort]error{}
+	d.last = map[target]error{}
 	d.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
-	won := make(chan *tcpLink, len(targets))
+	won := make(chan stdnet.Conn, len(targets))
 	fatal := make(chan error, len(targets))
 	var wg sync.WaitGroup
 	var before <-chan struct{} // closed when the candidate before has failed once
@@ -64,7 +80,7 @@ func (d *dialer) connect(ctx context.Context, targets []netip.AddrPort) (*tcpLin
 		cancel()
 		wg.Wait()
 		for len(won) > 0 {
-			(<-won).close()
+			(<-won).Close()
 		}
 	}()
 	check := time.NewTimer(d.svc.opt.RefusedLimit)
@@ -87,7 +103,7 @@ func (d *dialer) connect(ctx context.Context, targets []netip.AddrPort) (*tcpLin
 }
 
 // pursue tries one candidate until it answers or ctx ends.
-func (d *dialer) pursue(ctx context.Context, at netip.AddrPort, delay time.Duration, start <-chan struct{}, tried chan struct{}, won chan<- *tcpLink, fatal chan<- error) {
+func (d *dialer) pursue(ctx context.Context, at target, delay time.Duration, start <-chan struct{}, tried chan struct{}, won chan<- stdnet.Conn, fatal chan<- error) {
 	var once sync.Once
 	defer once.Do(func() { close(tried) })
 	if start != nil {
@@ -121,10 +137,19 @@ func (d *dialer) pursue(ctx context.Context, at netip.AddrPort, delay time.Durat
 }
 
 // attempt connects once and does the handshake.
-func (d *dialer) attempt(ctx context.Context, at netip.AddrPort) (*tcpLink, error) {
+func (d *dialer) attempt(ctx context.Context, at target) (stdnet.Conn, error) {
 	limit := d.svc.opt.HandshakeTimeout
 	nd := stdnet.Dialer{Timeout: limit, KeepAlive: -1} // tune sets it
-	conn, err := nd.DialContext(ctx, "tcp", at.String())
+	if at.device != "" {
+		nd.Control = func(_, _ string, raw syscall.RawConn) error {
+			var inner error
+			err := raw.Control(func(fd uintptr) {
+				inner = unix.SetsockoptString(int(fd), unix.SOL_SOCKET, unix.SO_BINDTODEVICE, at.device)
+			})
+			return errors.Join(err, inner)
+		}
+	}
+	conn, err := nd.DialContext(ctx, "tcp", at.AddrPort.String())
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +165,37 @@ func (d *dialer) attempt(ctx context.Context, at netip.AddrPort) (*tcpLink, erro
 		return nil, err
 	}
 	_ = conn.SetDeadline(time.Time{})
-	return newTCPLink(conn, maxFrameBytes), nil
+	return conn, nil
+}
+
+// redialer finds another way to a room's host.
+func (s *Service) redialer(room Room) redialer {
+	return func(ctx context.Context, hosts []netip.AddrPort) (stdnet.Conn, error) {
+		ifs := s.interfaces()
+		targets := throughEach(targetsOf(hosts, ifs), ifs)
+		d := &dialer{svc: s, room: room, roomMayCome: true, hostMayCome: true}
+		conn, err := d.connect(ctx, targets)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s", err, d.reasons(targets))
+		}
+		s.opt.Log(Warn, fmt.Sprintf("bootstrap: %s: the connection to the host has gone silent; goes on over %s", room, conn.RemoteAddr()))
+		return conn, nil
+	}
+}
+
+// throughEach adds each target through each interface, for a host whose
+// addresses are in the network of a link that is cut.
+func throughEach(targets []target, ifs []iface) []target {
+	out := slices.Clone(targets)
+	for _, t := range targets {
+		for _, f := range ifs {
+			same := slices.ContainsFunc(f.addrs, func(a netip.Addr) bool { return a.Is4() == t.Addr().Is4() })
+			if same && !f.loopback && !t.Addr().IsLoopback() && t.Addr().Zone() == "" {
+				out = append(out, target{t.AddrPort, f.name})
+			}
+		}
+	}
+	return out[:min(len(out), maxTargets)]
 }
 
 // gone decides that there is nobody left to wait for. Asked after
@@ -148,10 +203,10 @@ func (d *dialer) attempt(ctx context.Context, at netip.AddrPort) (*tcpLink, erro
 // that is not loopback (or one at all, if all are) refused or did not know the
 // room. Candidates that only stay silent, as behind a firewall, are no proof:
 // then the search goes on until its deadline.
-func (d *dialer) gone(targets []netip.AddrPort) bool {
+func (d *dialer) gone(targets []target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	onlyLoopback := !slices.ContainsFunc(targets, func(a netip.AddrPort) bool { return !a.Addr().IsLoopback() })
+	onlyLoopback := !slices.ContainsFunc(targets, func(a target) bool { return !a.Addr().IsLoopback() })
 	proof := false
 	for _, at := range targets {
 		err, tried := d.last[at]
@@ -178,7 +233,7 @@ func (d *dialer) gone(targets []netip.AddrPort) bool {
 }
 
 // reasons writes what came of each candidate.
-func (d *dialer) reasons(targets []netip.AddrPort) string {
+func (d *dialer) reasons(targets []target) string {
 	if len(targets) == 0 {
 		return "no candidate address"
 	}
@@ -212,8 +267,8 @@ func shortReason(err error) string {
 // link-local IPv6 address is only good together with an interface of this
 // host, so it is tried on the one of the same name and then on the others.
 // Loopback goes first if another candidate is an address of this host.
-func targetsOf(addrs []netip.AddrPort, ifs []iface) []netip.AddrPort {
-	var out, loop []netip.AddrPort
+func targetsOf(addrs []netip.AddrPort, ifs []iface) []target {
+	var out, loop []target
 	sameHost := false
 	for _, ap := range addrs {
 		a := ap.Addr()
@@ -224,11 +279,11 @@ func targetsOf(addrs []netip.AddrPort, ifs []iface) []netip.AddrPort {
 		}
 		switch {
 		case a.IsLoopback():
-			loop = append(loop, ap)
+			loop = append(loop, target{AddrPort: ap})
 		case a.Is6() && a.IsLinkLocalUnicast():
-			var others []netip.AddrPort
+			var others []target
 			for _, f := range ifs {
-				v := netip.AddrPortFrom(a.WithZone(f.name), ap.Port())
+				v := target{AddrPort: netip.AddrPortFrom(a.WithZone(f.name), ap.Port())}
 				switch {
 				case f.name == a.Zone():
 					out = append(out, v)
@@ -238,7 +293,7 @@ func targetsOf(addrs []netip.AddrPort, ifs []iface) []netip.AddrPort {
 			}
 			out = append(out, others...)
 		default:
-			out = append(out, ap)
+			out = append(out, target{AddrPort: ap})
 		}
 	}
 	if sameHost {

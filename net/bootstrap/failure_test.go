@@ -151,11 +151,7 @@ func TestDeathBeforeCompletion(t *testing.T) {
 		defer h.mu.Unlock()
 		return h.peers[1] != nil
 	})
-	d := &dialer{svc: svc[2], room: info.room}
-	l, err := d.connect(testCtx(t), info.room.Addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := memberLink(t, svc[2], info.room)
 	l.send(frame{kindRegister, registration{nranks: 3, timeout: time.Minute, member: Member{Rank: 2, Host: "node7", PID: 4242}}.encode()})
 	waitFor(t, "rank 2 has come", func() bool {
 		h.mu.Lock()
@@ -176,11 +172,7 @@ func TestDeathDuringHandover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dialer{svc: svc[2], room: info.room}
-	l, err := d.connect(testCtx(t), info.room.Addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := memberLink(t, svc[2], info.room)
 	l.send(frame{kindRegister, registration{nranks: 3, timeout: time.Minute, member: Member{Rank: 2, Host: "node7", PID: 4242}}.encode()})
 	go func() {
 		for {

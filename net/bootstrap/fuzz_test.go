@@ -13,15 +13,16 @@ import (
 )
 
 func FuzzFrame(f *testing.F) {
-	f.Add([]byte{byte(kindRegister), 0, 0, 0, 0, 0, 0, 1, 7})
-	f.Add([]byte{byte(kindGather), 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
+	f.Add(append(frameHeader(frame{kindRegister, []byte{7}}, 1), 7))
+	f.Add(opening{session: session{1}, taken: 3}.frame())
+	f.Add([]byte{byte(kindGather), 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1})
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, err := readFrame(bytes.NewReader(b), 1<<20)
+		got, number, err := readFrame(bytes.NewReader(b), 1<<20)
 		if err != nil {
 			return
 		}
-		again := append(frameHeader(got), got.body...)
+		again := append(frameHeader(got, number), got.body...)
 		if !bytes.Equal(again, b[:len(again)]) {
 			t.Fatalf("% x reads as % x", b, again)
 		}
@@ -30,17 +31,17 @@ func FuzzFrame(f *testing.F) {
 
 // A header alone must not make us allocate what it announces.
 func TestFrameHeaderIsNotBelieved(t *testing.T) {
-	header := []byte{byte(kindGather), 0, 0, 0, 0x0f, 0xff, 0xff, 0xff}
+	header := []byte{byte(kindGather), 0, 0, 0, 0x0f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := readFrame(bytes.NewReader(header), maxFrameBytes); err == nil {
+	if _, _, err := readFrame(bytes.NewReader(header), maxFrameBytes); err == nil {
 		t.Fatal("no error")
 	}
 	runtime.ReadMemStats(&after)
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 1<<20 {
 		t.Errorf("allocated %d bytes for a header", grown)
 	}
-	if _, err := readFrame(bytes.NewReader([]byte{byte(kindGather), 0, 0, 0, 0xff, 0xff, 0xff, 0xff}), maxFrameBytes); err == nil {
+	if _, _, err := readFrame(bytes.NewReader([]byte{byte(kindGather), 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1}), maxFrameBytes); err == nil {
 		t.Error("a body above the limit is read")
 	}
 }
@@ -57,7 +58,7 @@ func FuzzHandshake(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(append(p[:], make([]byte, proofBytes)...))
-	f.Add([]byte("GCCLbt02"))
+	f.Add([]byte("GCCLbt03"))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		lookup := func(id RoomID) (Secret, bool) { return room.Secret, id == room.ID }
@@ -77,6 +78,8 @@ func FuzzMessages(f *testing.F) {
 	f.Add(notice{code: xerr.Timeout, rank: -1, text: "t", hint: "h"}.encode())
 	f.Add(tagged{key: opKey{"tag", 7}, rank: 3, data: []byte("d")}.encode())
 	f.Add(encodeList([][]byte{{1}, nil, {2, 3}}))
+	f.Add(encodeAddrs(m.Addrs))
+	f.Add(opening{session: session{1}, taken: 3}.frame()[frameHeaderBytes:])
 	f.Add(failureOf(3, notice{code: xerr.Remote, rank: 3, text: "t"}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if v, err := decodeRegistration(b); err == nil {
@@ -103,5 +106,16 @@ func FuzzMessages(f *testing.F) {
 			t.Fatalf("list %q is written differently", v)
 		}
 		_, _, _ = decodeFailure(b)
+		if v, err := decodeAddrs(b); err == nil {
+			if w, err := decodeAddrs(encodeAddrs(v)); err != nil || !reflect.DeepEqual(v, w) {
+				t.Fatalf("addresses %v become %v, %v", v, w, err)
+			}
+		}
+		if v, err := decodeOpening(b); err == nil && !bytes.Equal(v.frame()[frameHeaderBytes:], b) {
+			t.Fatalf("opening %+v is written differently", v)
+		}
+		if v, err := decodeTaken(b); err == nil && !bytes.Equal(takenFrame(v)[frameHeaderBytes:], b) {
+			t.Fatalf("taken %d is written differently", v)
+		}
 	})
 }

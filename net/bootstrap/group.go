@@ -134,22 +134,29 @@ func (g *Group) Abort(cause error) {
 	}
 	g.Fail(cause)
 	g.link.send(frame{kindBye, nil}) // answered when the others know
-	t := time.NewTimer(abortWait)
+	g.saidGoodbye(abortWait)
+	g.link.close()
+	<-g.done
+}
+
+// saidGoodbye waits until our goodbye is answered, and is false after limit.
+func (g *Group) saidGoodbye(limit time.Duration) bool {
+	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
 	case <-g.byeAck:
 	case <-g.done:
 	case <-t.C:
+		return false
 	}
-	g.link.close()
-	<-g.done
+	return true
 }
 
 // abortWait bounds how long Abort tries to get its message out.
 const abortWait = 200 * time.Millisecond
 
 // Close leaves the group; the others do not see a failure. It waits a bounded
-// time until they know. Further calls do nothing.
+// time until they know, longer if a link is down. Further calls do nothing.
 func (g *Group) Close() error {
 	g.mu.Lock()
 	if g.closing {
@@ -161,12 +168,9 @@ func (g *Group) Close() error {
 	g.endWaitsLocked(g.errClosed())
 	g.mu.Unlock()
 	g.link.send(frame{kindBye, nil})
-	t := time.NewTimer(farewellWait)
-	defer t.Stop()
-	select {
-	case <-g.byeAck:
-	case <-g.done:
-	case <-t.C:
+	if !g.saidGoodbye(farewellWait) && g.link.undelivered() {
+		// A link was cut meanwhile; the goodbye leaves by another one.
+		g.saidGoodbye(silenceLimit + moveLimit)
 	}
 	g.link.close()
 	<-g.done

@@ -19,7 +19,7 @@ import (
 const (
 	nonceBytes    = 32
 	proofBytes    = sha256.Size
-	magicText     = "GCCLbt01" // the digits are the version of this protocol
+	magicText     = "GCCLbt02" // the digits are the version of this protocol
 	preambleBytes = len(magicText) + roomIDBytes + nonceBytes
 )
 

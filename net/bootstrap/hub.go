@@ -1,8 +1,10 @@
 package bootstrap
 
 import (
+	"bufio"
 	"crypto/rand"
 	"fmt"
+	stdnet "net"
 	"sync"
 	"time"
 
@@ -35,9 +37,10 @@ type hub struct {
 	state        hubState
 	nranks       int // 0 until the first rank has come
 	peers        map[int]*peer
-	links        map[link]struct{} // of all connections, registered or not
-	cause        notice            // in state failed
-	began        time.Time         // when the first rank came
+	links        map[link]struct{} // all of them, registered or not
+	sessions     map[session]*tcpLink
+	cause        notice    // in state failed
+	began        time.Time // when the first rank came
 	deadline     time.Time
 	timers       []*time.Timer
 	expiry       *time.Timer
@@ -61,19 +64,68 @@ type peer struct {
 func (p *peer) gone() bool { return p.left || p.lost }
 
 func newHub(s *Service, room Room, label string) *hub {
-	return &hub{svc: s, room: room, label: label, peers: map[int]*peer{}, links: map[link]struct{}{}, ops: map[opKey]*exchange{}}
+	return &hub{svc: s, room: room, label: label, peers: map[int]*peer{}, links: map[link]struct{}{}, sessions: map[session]*tcpLink{}, ops: map[opKey]*exchange{}}
 }
 
 // enter gives a rank of this process its link to the room.
 func (h *hub) enter() (link, error) {
 	mine, theirs := newMemLinks()
+	mine.pending = h.undelivered
 	if !h.svc.spawn(func() { h.serve(theirs) }) {
 		return nil, errServiceClosed()
 	}
 	return mine, nil
 }
 
-// serve reads one connection until it ends.
+// undelivered is true while a member may not have got what it was told last.
+func (h *hub) undelivered() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.peers {
+		if !p.gone() && p.link.undelivered() {
+			return true
+		}
+	}
+	return false
+}
+
+// connected takes a connection that has proved the secret: the first of a
+// member, or another one of a member whose connection has gone silent.
+func (h *hub) connected(conn stdnet.Conn) {
+	in := bufio.NewReader(conn)
+	o, err := readOpening(in)
+	if err != nil { // a member that reached us over two addresses at once drops one here
+		conn.Close()
+		return
+	}
+	h.mu.Lock()
+	l := h.sessions[o.session]
+	if l == nil && o.taken == 0 {
+		l = newTCPLink(&h.svc.opt, conn, in, o.session, maxRegisterBytes)
+		h.sessions[o.session] = l
+		h.mu.Unlock()
+		h.serve(l)
+		h.mu.Lock()
+		delete(h.sessions, o.session)
+		h.mu.Unlock()
+		return
+	}
+	h.mu.Unlock()
+	if l == nil {
+		f := unknownSession()
+		_, _ = conn.Write(append(frameHeader(f, 0), f.body...))
+		conn.Close()
+		return
+	}
+	from := l.where()
+	if err := l.attach(conn, in, o); err != nil {
+		h.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: %s: dropped a second connection of %s: %v", h.label, from, err))
+		return
+	}
+	h.svc.opt.Log(Warn, fmt.Sprintf("bootstrap: %s: the connection from %s has gone silent; %s takes its place", h.label, from, conn.RemoteAddr()))
+}
+
+// serve reads one link until it ends.
 func (h *hub) serve(l link) {
 	h.mu.Lock()
 	h.links[l] = struct{}{}
@@ -88,7 +140,6 @@ func (h *hub) serve(l link) {
 	}
 	f, err := l.recv()
 	if err != nil {
-		// A member that connected over two addresses at once drops one here.
 		l.close()
 		return
 	}
@@ -162,7 +213,7 @@ func (h *hub) register(p *peer, reg registration) (notice, bool) {
 		return notice{code: xerr.InvalidArgument, rank: p.Rank, text: fmt.Sprintf("rank %d is not below nranks %d", p.Rank, h.nranks)}, false
 	}
 	h.peers[p.Rank] = p
-	p.link.send(frame{kindWelcome, nil})
+	p.link.send(frame{kindWelcome, encodeAddrs(h.svc.reachable())})
 	h.clockLocked(reg.timeout)
 	if len(h.peers) == h.nranks {
 		h.completeLocked()

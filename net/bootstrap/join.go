@@ -66,7 +66,7 @@ func (s *Service) Join(ctx context.Context, cfg JoinConfig) (*Group, error) {
 			s.Decline(ctx, cfg, err)
 			return nil, err
 		}
-		j.me.Addrs = at[:min(len(at), maxAddrs)]
+		j.me.Addrs = at
 	}
 	ctx, cancel := context.WithDeadlineCause(ctx, j.deadline.Add(answerGrace), errDeadline)
 	defer cancel()
@@ -288,9 +288,9 @@ func (j *joiner) enter(ctx context.Context, d *dialer, addrs []netip.AddrPort) (
 	targets := targetsOf(addrs, j.svc.interfaces())
 	stop := j.reportSearch(d, targets)
 	defer stop()
-	l, err := d.connect(hctx, targets)
+	conn, err := d.connect(hctx, targets)
 	if err == nil {
-		return l, nil
+		return j.svc.newMemberLink(conn, d.room, addrs)
 	}
 	if l, lerr := j.enterHere(d.room); l != nil || lerr != nil {
 		return l, lerr
@@ -348,7 +348,7 @@ func (j *joiner) ownAddrs(addrs []netip.AddrPort) bool {
 }
 
 // reportSearch logs now and then how the search for the host goes.
-func (j *joiner) reportSearch(d *dialer, targets []netip.AddrPort) (stop func()) {
+func (j *joiner) reportSearch(d *dialer, targets []target) (stop func()) {
 	var ts []*time.Timer
 	for _, after := range j.svc.opt.ReportAfter {
 		ts = append(ts, time.AfterFunc(after, func() {
@@ -399,6 +399,11 @@ func (j *joiner) awaitTable(l link) (table, error) {
 		}
 		switch f.kind {
 		case kindWelcome:
+			hosts, err := decodeAddrs(f.body)
+			if err != nil {
+				return table{}, fault(xerr.Remote, "the host at %s sent nonsense: %v", l.where(), err)
+			}
+			l.elsewhere(hosts)
 			welcome = true
 		case kindProgress:
 			j.progress(f)

@@ -36,33 +36,64 @@ func (m Member) encode(e *encoder) {
 	e.u32(uint32(m.Rank))
 	e.u32(uint32(m.PID))
 	e.str(m.Host)
-	e.u32(uint32(len(m.Addrs)))
-	for _, a := range m.Addrs {
+	e.addrs(m.Addrs)
+	e.bytes(m.Hello)
+}
+
+func (e *encoder) addrs(as []netip.AddrPort) {
+	e.u32(uint32(len(as)))
+	for _, a := range as {
 		b, err := a.MarshalBinary()
 		if err != nil {
 			b = nil
 		}
 		e.bytes(b)
 	}
-	e.bytes(m.Hello)
 }
 
-func decodeMember(d *decoder) Member {
-	m := Member{Rank: int(d.u32()), PID: int(d.u32()), Host: d.str()}
+func (d *decoder) addrs() []netip.AddrPort {
 	n := d.count(4)
-	if len(m.Host) > maxHostBytes || n > maxAddrs || m.Rank >= maxRanks {
+	if n > maxAddrs {
 		d.bad = true
-		return Member{}
 	}
+	var out []netip.AddrPort
 	for range n {
 		var a netip.AddrPort
 		if err := a.UnmarshalBinary(d.bytes()); err != nil {
 			d.bad = true
-			return Member{}
 		}
-		m.Addrs = append(m.Addrs, a)
+		if d.bad {
+			return nil
+		}
+		out = append(out, a)
 	}
+	return out
+}
+
+// encodeAddrs is the body of kindWelcome: where the host can be found.
+func encodeAddrs(as []netip.AddrPort) []byte {
+	var e encoder
+	e.addrs(as)
+	return e.b
+}
+
+func decodeAddrs(b []byte) ([]netip.AddrPort, error) {
+	d := decoder{b: b}
+	as := d.addrs()
+	if !d.done() {
+		return nil, errMalformed
+	}
+	return as, nil
+}
+
+func decodeMember(d *decoder) Member {
+	m := Member{Rank: int(d.u32()), PID: int(d.u32()), Host: d.str()}
+	m.Addrs = d.addrs()
 	m.Hello = d.bytes()
+	if d.bad || len(m.Host) > maxHostBytes || m.Rank >= maxRanks {
+		d.bad = true
+		return Member{}
+	}
 	return m
 }
 

@@ -92,23 +92,23 @@ func TestMemberWithHugeHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range [][]byte{
-		{byte(kindRegister), 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
-		{byte(kindRegister), 0, 0, 0, 0, 0, 0, 1, 7},
-		{byte(kindGather), 0, 0, 0, 0, 0, 0, 0},
-		{99, 0, 0, 0, 0, 0, 0, 0},
+		{byte(kindRegister), 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1},
+		{byte(kindRegister), 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 7},
+		{byte(kindGather), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+		{byte(kindRegister), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9},                      // a number that is not the next
+		{byte(kindTaken), 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9}, // of what was never sent
+		{99, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
 	} {
-		d := &dialer{svc: s, room: info.room}
-		l, err := d.connect(testCtx(t), info.room.Addrs)
-		if err != nil {
-			t.Fatal(err)
+		for _, first := range [][]byte{nil, opening{session: session{1}}.frame()} {
+			conn := memberConn(t, s, info.room)
+			if _, err := conn.Write(append(first, b...)); err != nil {
+				t.Fatal(err)
+			}
+			if f, _, err := readFrame(conn, maxFrameBytes); err == nil {
+				t.Errorf("% x was answered by frame %d", b, f.kind)
+			}
+			conn.Close()
 		}
-		if _, err := l.conn.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		if f, err := l.recv(); err == nil {
-			t.Errorf("% x was answered by frame %d", b, f.kind)
-		}
-		l.close()
 	}
 	g := groups(t, joinAll(testCtx(t), 1, func(int) *Service { return s }, func(int) JoinConfig { return JoinConfig{ID: id} }))
 	closeAll(g)

@@ -48,6 +48,9 @@ type Options struct {
 	// HandshakeTimeout bounds one attempt to connect and prove the secret, and
 	// how long a stranger may keep a connection to us.
 	HandshakeTimeout time.Duration
+	// quiet is after which silence a reset means that the other end has given the
+	// connection up, and not that it has ended.
+	quiet time.Duration
 	// MaxHalfOpen bounds the connections that have not proved a secret.
 	MaxHalfOpen int
 }
@@ -66,6 +69,7 @@ func (o Options) withDefaults() Options {
 	}
 	def(&o.Timeout, 30*time.Minute)
 	def(&o.RefusedLimit, 10*time.Second)
+	def(&o.quiet, quietLimit)
 	def(&o.HandshakeTimeout, 5*time.Second)
 	if o.MaxHalfOpen <= 0 {
 		o.MaxHalfOpen = 128
@@ -138,11 +142,22 @@ func (s *Service) listening() ([]netip.AddrPort, error) {
 			return nil, err
 		}
 	}
-	out := make([]netip.AddrPort, len(s.addrs))
-	for i, a := range s.addrs {
-		out[i] = netip.AddrPortFrom(a, s.port)
+	return s.addrsLocked(), nil
+}
+
+// reachable is where the service listens, nothing if it does not.
+func (s *Service) reachable() []netip.AddrPort {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addrsLocked()
+}
+
+func (s *Service) addrsLocked() []netip.AddrPort {
+	out := make([]netip.AddrPort, min(len(s.addrs), maxAddrs))
+	for i := range out {
+		out[i] = netip.AddrPortFrom(s.addrs[i], s.port)
 	}
-	return out, nil
+	return out
 }
 
 func (s *Service) openLocked() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdnet "net"
 	"os"
 	"runtime"
 	"strings"
@@ -119,6 +120,27 @@ func mustID(t testing.TB, s *Service) ID {
 		t.Fatal(err)
 	}
 	return id
+}
+
+// memberConn is a connection that has proved a room's secret.
+func memberConn(t testing.TB, s *Service, room Room) stdnet.Conn {
+	t.Helper()
+	d := &dialer{svc: s, room: room}
+	conn, err := d.connect(testCtx(t), targetsOf(room.Addrs, s.interfaces()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// memberLink is the link of a member that is made by hand.
+func memberLink(t testing.TB, s *Service, room Room) *tcpLink {
+	t.Helper()
+	l, err := s.newMemberLink(memberConn(t, s, room), room, room.Addrs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // wantError fails unless err has the code and all parts of the text.

@@ -157,9 +157,7 @@ func (c *conn) Connect(ctx context.Context, remote []byte) error {
 	if err == nil {
 		err = c.start(streams)
 	}
-	for _, s := range streams {
-		_ = s.Close() // C has its own descriptors
-	}
+	closeAll(streams) // C has its own descriptors
 	if err == nil {
 		return nil
 	}
@@ -186,7 +184,8 @@ func (c *conn) meet(ctx context.Context, remote []byte) ([]*stdnet.TCPConn, erro
 }
 
 // After the handshake, when the dialer knows how many streams there are, it says on each one which it is; the listener
-// answers on each when all are there.
+// answers on each when all are there, or when the rest has not come within settling: a link was cut meanwhile. Whoever misses
+// a stream then begins with a dead one in its place, which the data path treats like one that dies later.
 type role struct{ index, count uint16 }
 
 const roleBytes = 4
@@ -206,7 +205,19 @@ func decodeRole(b []byte) (role, error) {
 // maxTotal bounds the streams of a connection over all its paths.
 const maxTotal = 64
 
+// settling is how long the rest of the streams may take when one is there: what the data path gives a silent stream.
+const settling = 3 * time.Second
+
 func (c *conn) dial(ctx context.Context, to transport.ConnID, places []place) ([]*stdnet.TCPConn, error) {
+	streams, err := c.open(ctx, to, places)
+	if err != nil {
+		return nil, err
+	}
+	return streams, c.assign(ctx, streams)
+}
+
+// open connects and proves all streams.
+func (c *conn) open(ctx context.Context, to transport.ConnID, places []place) ([]*stdnet.TCPConn, error) {
 	prove := func(t *stdnet.TCPConn, r *route) error {
 		return transport.ProveAsDialer(t, transport.Hello{To: to, From: c.id, Count: 1, Path: uint16(r.rail)}, c.ep.opt.Secret)
 	}
@@ -221,29 +232,69 @@ func (c *conn) dial(ctx context.Context, to transport.ConnID, places []place) ([
 	for k := 1; k < maxTotal; k++ { // the k-th stream of every path that gets as many
 		for i := range paths {
 			if p := &paths[i]; k < c.ep.cfg.streams(p.dev) && len(streams) < maxTotal {
-				t, err := p.route.dial(ctx, c.ep.local)
-				if err == nil {
+				if t, err := c.further(ctx, &p.route, prove); err == nil {
 					streams = append(streams, t)
-					err = within(ctx, t, func() error { return prove(t, &p.route) })
-				}
-				if err != nil {
-					return streams, err
 				}
 			}
 		}
 	}
-	for i, t := range streams {
-		if _, err := t.Write(role{uint16(i), uint16(len(streams))}.encode()); err != nil {
-			return streams, err
-		}
-	}
-	for _, t := range streams {
-		var answer [1]byte
-		if err := within(ctx, t, func() error { _, err := io.ReadFull(t, answer[:]); return err }); err != nil {
-			return streams, fmt.Errorf("it has not taken all %d streams: %w", len(streams), err)
-		}
-	}
 	return streams, nil
+}
+
+// further opens one more stream along a route that worked.
+func (c *conn) further(ctx context.Context, r *route, prove func(*stdnet.TCPConn, *route) error) (*stdnet.TCPConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	t, err := r.dial(ctx, c.ep.local)
+	if err == nil {
+		if err = within(ctx, t, func() error { return prove(t, r) }); err != nil {
+			_ = t.Close()
+		}
+	}
+	return t, err
+}
+
+// assign says on each stream which it is and waits for the answers. Streams without one become nil; one answer is needed.
+func (c *conn) assign(ctx context.Context, streams []*stdnet.TCPConn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		i   int
+		err error
+	}
+	answers := make(chan answer, len(streams))
+	for i, t := range streams {
+		go func() {
+			err := within(ctx, t, func() error {
+				if _, err := t.Write(role{uint16(i), uint16(len(streams))}.encode()); err != nil {
+					return err
+				}
+				var b [1]byte
+				_, err := io.ReadFull(t, b[:])
+				return err
+			})
+			answers <- answer{i, err}
+		}()
+	}
+	var errs []error
+	var rest *time.Timer
+	for range streams {
+		a := <-answers
+		if a.err != nil {
+			_ = streams[a.i].Close()
+			streams[a.i] = nil
+			errs = append(errs, a.err)
+			continue
+		}
+		if rest == nil {
+			rest = time.AfterFunc(settling, cancel)
+			defer rest.Stop()
+		}
+	}
+	if len(errs) == len(streams) {
+		return fmt.Errorf("it has taken none of %d streams: %w", len(streams), errors.Join(errs...))
+	}
+	return nil
 }
 
 // paths tries the preferred interfaces, then all, again and again.
@@ -304,13 +355,10 @@ func (c *conn) await(ctx context.Context, from transport.ConnID) (streams []*std
 	ready := make(chan assigned)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var have map[uint16]*stdnet.TCPConn
-	var count uint16
+	var late <-chan time.Time
 	defer func() {
 		if err != nil {
-			for _, t := range have {
-				_ = t.Close()
-			}
+			closeAll(streams)
 		}
 	}()
 	for {
@@ -341,26 +389,48 @@ func (c *conn) await(ctx context.Context, from transport.ConnID) (streams []*std
 				_ = t.Close()
 			}()
 		case a := <-ready:
-			if have == nil {
-				have, count = map[uint16]*stdnet.TCPConn{}, a.count
+			if streams == nil {
+				streams, late = make([]*stdnet.TCPConn, a.count), time.After(settling)
 			}
-			if have[a.index] != nil || a.count != count {
+			if len(streams) != int(a.count) || streams[a.index] != nil {
 				_ = a.conn.Close()
-				return nil, fmt.Errorf("it says that a stream is %d of %d", a.index, a.count)
+				return streams, fmt.Errorf("it says that a stream is %d of %d", a.index, a.count)
 			}
-			have[a.index] = a.conn
-			if len(have) < int(count) {
-				continue
+			streams[a.index] = a.conn
+			if !slices.Contains(streams, nil) {
+				return streams, answer(streams)
 			}
-			for i := range count {
-				if _, err := have[i].Write([]byte{1}); err != nil {
-					return nil, err
-				}
-				streams = append(streams, have[i])
-			}
-			return streams, nil
+		case <-late:
+			return streams, answer(streams)
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it did not connect to %s (%d of %d streams): %w", describe(c.ep.places), len(have), count, ctx.Err())
+			return streams, fmt.Errorf("it did not connect to %s: %w", describe(c.ep.places), ctx.Err())
+		}
+	}
+}
+
+// answer tells the dialer which streams are taken. Those that fail become nil; one is needed.
+func answer(streams []*stdnet.TCPConn) error {
+	var errs []error
+	for i, t := range streams {
+		if t == nil {
+			continue
+		}
+		if _, err := t.Write([]byte{1}); err != nil {
+			_ = t.Close()
+			streams[i] = nil
+			errs = append(errs, err)
+		}
+	}
+	if !slices.ContainsFunc(streams, func(t *stdnet.TCPConn) bool { return t != nil }) {
+		return errors.Join(errs...)
+	}
+	return nil
+}
+
+func closeAll(streams []*stdnet.TCPConn) {
+	for _, t := range streams {
+		if t != nil {
+			_ = t.Close()
 		}
 	}
 }
@@ -378,6 +448,14 @@ func (c *conn) start(streams []*stdnet.TCPConn) error {
 	fds := make([]int, 0, len(streams))
 	err := func() error {
 		for _, t := range streams {
+			if t == nil { // lost before the start
+				fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+				if err != nil {
+					return err
+				}
+				fds = append(fds, fd)
+				continue
+			}
 			raw, err := t.SyscallConn()
 			if err != nil {
 				return err

@@ -21,7 +21,7 @@ const (
 	deadline = 60 * time.Second
 )
 
-// job is one gccl-perf process for each rank, with the variables that torchrun sets.
+// job is one process for each rank, with the variables that torchrun sets.
 type job struct {
 	out  [ranks]output
 	done chan int // ranks that have ended
@@ -64,6 +64,7 @@ func twoHosts(t *testing.T) int {
 	return pid
 }
 
+// start runs gccl-perf.
 func start(t *testing.T, second int, args ...string) *job {
 	t.Helper()
 	root, err := rankrun.Root()
@@ -74,9 +75,15 @@ func start(t *testing.T, second int, args ...string) *job {
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v; run make build", err)
 	}
+	return run(t, second, func(int) []string { return append([]string{program}, args...) })
+}
+
+// run runs the command of each rank.
+func run(t *testing.T, second int, command func(rank int) []string) *job {
+	t.Helper()
 	j := &job{done: make(chan int, ranks)}
 	for r := range ranks {
-		line := append([]string{program}, args...)
+		line := command(r)
 		if r >= ranks/2 {
 			line = append(netns.In(second), line...)
 		}
@@ -128,7 +135,7 @@ func (j *job) until(t *testing.T, text string) {
 	}
 }
 
-// mustPass: every rank ended well. gccl-perf fails when a value is wrong.
+// mustPass: every rank ended well. The programs fail when a value is wrong.
 func (j *job) mustPass(t *testing.T) {
 	t.Helper()
 	for r, code := range j.code {
@@ -155,8 +162,7 @@ func TestCollectives(t *testing.T) {
 	}
 }
 
-// One of two links is cut in the middle of a run, not the one of the control plane, which has a connection over the first address
-// alone: traffic moves to the other, nothing is lost or doubled.
+// One of two links is cut in the middle of a run: traffic moves to the other, nothing is lost or doubled.
 func TestLinkCut(t *testing.T) {
 	if !netns.Enter(t, "") {
 		return
@@ -168,7 +174,63 @@ func TestLinkCut(t *testing.T) {
 	j.mustPass(t)
 }
 
-// All links are cut: every rank ends with an error that names a rank of the other host.
+// Either link is cut, at a host of rank 0 or the other one, between collectives and splits, or when the ranks leave. The control
+// plane, whose connections are over the first link, moves as the data does: no call fails, and later splits work.
+func TestEitherLinkCut(t *testing.T) {
+	for name, c := range map[string]struct {
+		link, moment string
+		here         bool
+	}{
+		"first link":              {"eth0", "round 3\n", true},
+		"first link, at a split":  {"eth0", "round 40\n", false},
+		"second link":             {"eth1", "round 3\n", false},
+		"second link, at a split": {"eth1", "round 40\n", true},
+		"first link, at the end":  {"eth0", "leaving", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !netns.Enter(t, "") {
+				return
+			}
+			program, err := rankrun.Build("hosts", "tests/hosts/prog")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(program.Close)
+			second, stop := twoHosts(t), filepath.Join(t.TempDir(), "stop")
+			j := run(t, second, func(rank int) []string {
+				return []string{"env", "NCCL_COMM_ID=10.1.0.1:29512", program.Path, fmt.Sprint(rank), fmt.Sprint(ranks), stop}
+			})
+			j.until(t, "round 3\n")
+			if c.moment == "leaving" {
+				j.stop(t, stop)
+			}
+			j.until(t, c.moment)
+			if c.here {
+				netns.Run(t, "ip link set "+c.link+" down")
+			} else {
+				netns.RunIn(t, second, "ip link set "+c.link+" down")
+			}
+			if c.moment != "leaving" {
+				j.until(t, fmt.Sprintf("round %d\n", strings.Count(j.out[0].String(), "round")+50))
+				j.stop(t, stop)
+			}
+			j.end(t)
+			j.mustPass(t)
+		})
+	}
+}
+
+// stop ends the work of prog.
+func (j *job) stop(t *testing.T, file string) {
+	t.Helper()
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// All links are cut: every rank ends with an error that names a rank of the other host. Rank 0's process may have ended on its own
+// error before the rank beside it has seen the cut; then that one names rank 0.
 func TestAllLinksCut(t *testing.T) {
 	if !netns.Enter(t, "") {
 		return
@@ -178,9 +240,12 @@ func TestAllLinksCut(t *testing.T) {
 	netns.Run(t, "ip link set eth0 down; ip link set eth1 down")
 	j.end(t)
 	for r, code := range j.code {
-		text := j.out[r].String()
-		if other := (1 - r/2) * 2; code == 0 || !strings.Contains(text, fmt.Sprintf("rank %d", other)) && !strings.Contains(text, fmt.Sprintf("rank %d", other+1)) {
-			t.Errorf("rank %d ended with code %d and names no rank of the other host:\n%s", r, code, text)
+		named, other := false, (1-r/2)*2
+		for _, name := range []int{other, other + 1, 0} {
+			named = named || name != r && strings.Contains(j.out[r].String(), fmt.Sprintf("rank %d of %d", name, ranks))
+		}
+		if code == 0 || !named {
+			t.Errorf("rank %d ended with code %d and names no rank of the other host:\n%s", r, code, j)
 		}
 	}
 }
