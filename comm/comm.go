@@ -16,6 +16,7 @@ import (
 	"github.com/gccl/gccl/net/bootstrap"
 	"github.com/gccl/gccl/net/gin"
 	"github.com/gccl/gccl/net/ib"
+	"github.com/gccl/gccl/net/transport"
 	"github.com/gccl/gccl/plugin/profiler"
 	"github.com/gccl/gccl/plugin/tuner"
 )
@@ -69,10 +70,11 @@ type Comm struct {
 	planBytes uint64
 
 	mu            sync.Mutex
-	machine       *machine // nil: unknown, or nobody has a use for it
-	weighed       uint64   // number of the decision that machine is
-	children      uint64   // split, shrink and grow issued: part of the children's names
-	growID        []byte   // made by GrowID here
+	machine       *machine                  // nil: unknown, or nobody has a use for it
+	carried       map[string]transport.Link // by devices of the network, at the last look
+	weighed       uint64                    // number of the decision that machine is
+	children      uint64                    // split, shrink and grow issued: part of the children's names
+	growID        []byte                    // made by GrowID here
 	windows       map[control.Window]*window
 	winSeq        uint64
 	devSeq        uint64 // device communicators

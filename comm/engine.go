@@ -12,6 +12,7 @@ import (
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
 	"github.com/gccl/gccl/net/bootstrap"
+	"github.com/gccl/gccl/net/transport"
 	"github.com/gccl/gccl/topo/discover"
 	"github.com/gccl/gccl/topo/discover/nvml"
 )
@@ -93,6 +94,7 @@ type Engine struct {
 
 	local     discover.Local // this process's view of the machine
 	measured  measurements
+	wrapNet   func(transport.Transport) transport.Transport // tests put faults before a network; nil otherwise
 	decisions decisions
 }
 

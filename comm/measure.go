@@ -10,6 +10,7 @@ import (
 
 	"github.com/gccl/gccl/internal/xerr"
 	"github.com/gccl/gccl/internal/xlog"
+	"github.com/gccl/gccl/net/transport"
 	"github.com/gccl/gccl/topo"
 )
 
@@ -45,26 +46,39 @@ func (m *measurements) list() []topo.Measured {
 // communicator, when its ranks meet to register a window, or when all call Reweigh. Links are named as topo.Measured says. It never blocks.
 func (e *Engine) Measure(list ...topo.Measured) { e.measured.put(list) }
 
-// MeasureNet notes what a network device has carried under load, in bytes a second, as transport statistics tell. A device that the
-// topology does not have is nobody's.
-func (c *Comm) MeasureNet(name string, port int, bytesPerSecond float64) {
+// loadBytes is what a device must have carried since the last look for its rate to count: a few small messages are no load. A guess.
+const loadBytes = 8 << 20
+
+// measureNet notes what the network devices of this rank's host have carried under load since the last look, from the transports'
+// counters. A device that the topology does not have is nobody's. Called when a decision is near.
+func (c *Comm) measureNet() {
 	c.mu.Lock()
-	m := c.machine
-	c.mu.Unlock()
-	if m == nil || bytesPerSecond <= 0 {
+	defer c.mu.Unlock()
+	if c.machine == nil || c.net == nil {
 		return
 	}
-	s := m.found.System
-	for host := range s.Hosts {
-		if link := s.NetLink(host, name, port); link != "" {
-			c.e.Measure(topo.Measured{Link: link, GBs: bytesPerSecond / 1e9})
-			return
+	system := c.machine.found.System
+	host := system.RankByNumber(c.rank).Device.ID.Host()
+	if c.carried == nil {
+		c.carried = map[string]transport.Link{}
+	}
+	for _, now := range c.net.Links() {
+		key := fmt.Sprintf("%s:%d", now.Device, now.Port)
+		was := c.carried[key]
+		bytes, busy := now.Bytes-was.Bytes, now.Busy-was.Busy
+		if bytes < loadBytes || busy <= 0 {
+			continue
+		}
+		c.carried[key] = now
+		if link := system.NetLink(host, now.Device, now.Port); link != "" {
+			c.e.Measure(topo.Measured{Link: link, GBs: float64(bytes) / float64(busy)})
 		}
 	}
 }
 
 // hasNews says whether this process has measured what the decision does not know.
 func (c *Comm) hasNews() bool {
+	c.measureNet()
 	c.mu.Lock()
 	m := c.machine
 	c.mu.Unlock()
@@ -96,6 +110,7 @@ func (c *Comm) reweigh(ctx context.Context, seq uint64) (changed bool, err error
 	if had == nil {
 		return false, nil
 	}
+	c.measureNet()
 	list := c.e.measured.list()
 	if len(list) > maxMeasured {
 		list = list[:maxMeasured]

@@ -97,6 +97,11 @@ func (c *Comm) candidates() ([]gin.Candidate, error) {
 		{Transport: tcp},
 	}
 	want := c.set.Str(param.NCCLNet)
+	if c.e.wrapNet != nil {
+		for i := range builtin {
+			builtin[i].Transport = c.e.wrapNet(builtin[i].Transport)
+		}
+	}
 	var names []string
 	for _, k := range builtin {
 		if strings.EqualFold(k.Transport.Name(), want) {

@@ -1,13 +1,25 @@
 #define _GNU_SOURCE
 #include "faulty.h"
 
+#include <string.h>
+#include <time.h>
+
 #include "../transport/wrap.h"
 
 typedef struct {
   gccl_faulty_want want;
   uint64_t state;
   _Atomic uint64_t count;
+  gccl_net_link link[GCCL_NET_LINKS];
+  uint64_t free_at[GCCL_NET_LINKS]; /* when a link has carried what was given to it */
+  uint64_t done_at;                 /* when all have */
 } faulty;
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 /* xorshift64*: any generator with a seed would do. */
 static uint64_t next(faulty *f) {
@@ -33,10 +45,27 @@ static int on_post(void *state, gccl_net_conn *c, const gccl_net_wr *w, int n, c
   return n;
 }
 
-static void on_posted(void *state, gccl_net_conn *c, const gccl_net_wr *w, int n) { (void)state, (void)c, (void)w, (void)n; }
+static void on_posted(void *state, gccl_net_conn *c, const gccl_net_wr *w, int n) {
+  (void)c;
+  faulty *f = state;
+  if (!f->want.nlinks || n <= 0) return;
+  uint64_t now = now_ns();
+  for (int i = 0; i < n; i++) {
+    int k = 0;
+    for (int l = 1; l < f->want.nlinks; l++)
+      if (f->free_at[l] < f->free_at[k]) k = l;
+    uint64_t takes = (uint64_t)((double)w[i].bytes * 1e9 / f->want.link[k].bytes_per_second);
+    if (f->free_at[k] < now) f->free_at[k] = now;
+    f->free_at[k] += takes;
+    if (f->free_at[k] > f->done_at) f->done_at = f->free_at[k];
+    gccl_net_count(&f->link[k].bytes, w[i].bytes);
+    gccl_net_count(&f->link[k].busy_ns, takes);
+  }
+}
 
 static int on_poll(void *state, int max) {
   faulty *f = state;
+  if (f->done_at && now_ns() < f->done_at) return 0;
   if (happens(f, f->want.late)) return 0;
   return max > 1 && happens(f, f->want.single) ? 1 : max;
 }
@@ -52,7 +81,15 @@ gccl_net_ep *gccl_faulty_open(gccl_net_ep *inner, const gccl_faulty_want *want) 
   f->want = *want;
   f->state = want->seed * 0x9e3779b97f4a7c15ull | 1;
   gccl_net_ep *e = gccl_wrap_open("faulty", inner, &hooks, f);
-  if (!e) free(f);
+  if (!e) {
+    free(f);
+    return NULL;
+  }
+  for (int i = 0; i < want->nlinks; i++) {
+    memcpy(f->link[i].name, want->link[i].name, sizeof f->link[i].name);
+    f->link[i].port = want->link[i].port;
+  }
+  if (want->nlinks) e->link = f->link, e->nlinks = want->nlinks;
   return e;
 }
 

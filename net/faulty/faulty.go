@@ -27,6 +27,15 @@ type Config struct {
 	Late      int // poll brings nothing
 	Single    int // poll brings one event
 	DropAfter int // work requests, after which a connection is dropped; 0: never
+	// Links are devices that work goes over, each as slow as it says; none: the transport's own.
+	Links []Link
+}
+
+// Link is a device of a wrapped endpoint.
+type Link struct {
+	Device         string
+	Port           int
+	BytesPerSecond float64
 }
 
 type wrapper struct {
@@ -52,6 +61,18 @@ func (w *wrapper) Open(o transport.Options) (transport.Endpoint, error) {
 	c := w.cfg
 	want := C.gccl_faulty_want{seed: C.uint64_t(c.Seed) + C.uint64_t(o.Rank), busy: C.uint32_t(c.Busy), partial: C.uint32_t(c.Partial),
 		late: C.uint32_t(c.Late), single: C.uint32_t(c.Single), drop_after: C.uint64_t(c.DropAfter)}
+	if len(c.Links) > len(want.link) {
+		_ = inner.Close()
+		return nil, xerr.New(xerr.InvalidArgument, "faulty transport", "%d links, at most %d", len(c.Links), len(want.link))
+	}
+	for i, l := range c.Links {
+		for k, b := range []byte(l.Device[:min(len(l.Device), len(want.link[i].name)-1)]) {
+			want.link[i].name[k] = C.char(b)
+		}
+		want.link[i].port = C.int32_t(l.Port)
+		want.link[i].bytes_per_second = C.double(l.BytesPerSecond)
+	}
+	want.nlinks = C.int(len(c.Links))
 	p := C.gccl_faulty_open((*C.gccl_net_ep)(inner.C()), &want)
 	if p == nil {
 		_ = inner.Close()

@@ -187,6 +187,17 @@ func (g *Gin) endpoint(slot int, e transport.Endpoint) {
 	g.eps[slot] = e
 }
 
+// Links tells what the devices of all endpoints have carried.
+func (g *Gin) Links() []transport.Link {
+	var out []transport.Link
+	for _, e := range g.eps {
+		if e != nil {
+			out = append(out, transport.Links(e.C())...)
+		}
+	}
+	return out
+}
+
 // dropEndpoint ends an endpoint and all that hangs on it.
 func (g *Gin) dropEndpoint(slot int) {
 	e := g.eps[slot]

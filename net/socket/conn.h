@@ -30,7 +30,7 @@ typedef struct {
 /* One TCP connection. */
 typedef struct {
   conn *c;
-  int fd, index;
+  int fd, index, link; /* link: of its device in the endpoint, or -1 */
   int dead;          /* errno or one of the codes below */
   int armed;         /* for EPOLLOUT */
   const char *wrong; /* with DEAD_FRAME */
@@ -98,6 +98,7 @@ struct conn {
   uint32_t ask_head, ask_tail;
   ask ask[FRAME_ASKS];
   uint64_t busy_since;
+  uint32_t links; /* a bit for each device that its streams use */
 
   /* Input. Frames before arrived have come and, if messages, were delivered; bits tell of the window behind. */
   uint64_t arrived, ack_sent;
@@ -118,9 +119,18 @@ typedef struct {
   uint64_t looked;
   const gccl_socket_io *io;
   void *io_arg;
+  gccl_net_link link[GCCL_NET_LINKS];
+  struct {
+    uint64_t bytes, since; /* sent and not counted yet; when somebody began to use it, or it was counted */
+    uint32_t users;        /* connections with unfinished work */
+  } use[GCCL_NET_LINKS];
 } endpoint;
 
 static inline endpoint *of(conn *c) { return (endpoint *)c->base.ep; }
+
+/* link.c: what each device carries. */
+void link_busy(conn *);
+void link_rest(conn *, uint64_t now);
 
 /* out.c: from work requests to frames. */
 int out_take(conn *, const gccl_net_wr *, char *why);

@@ -55,6 +55,7 @@ type device struct {
 	class   int // the lower, the better
 	subnets []netip.Prefix
 	vendor  string
+	link    int // its place in the endpoint's counters, or -1
 }
 
 // Classes of interfaces. Those of a better class are used alone as long as they lead to the peer.

@@ -81,7 +81,7 @@ func FuzzStreams(f *testing.F) {
 				_ = unix.Close(fd)
 			}
 		}()
-		if err := c.adopt(near); err != nil {
+		if err := c.adopt(near, make([]int, len(near))); err != nil {
 			t.Fatal(err)
 		}
 		for k := 0; len(in) > 0; k++ {

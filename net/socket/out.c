@@ -6,7 +6,10 @@ int out_take(conn *c, const gccl_net_wr *w, char *why) {
   int rc = gccl_net_check(w, why);
   if (rc) return rc;
   if (c->op_tail - c->op_head == SOCK_OPS) return 0;
-  if (c->op_head == c->op_tail) c->busy_since = sock_now();
+  if (c->op_head == c->op_tail) {
+    c->busy_since = sock_now();
+    link_busy(c);
+  }
   op *o = &c->op[c->op_tail++ % SOCK_OPS];
   memset(o, 0, offsetof(op, data));
   o->op = w->op;
@@ -183,5 +186,8 @@ void out_complete(conn *c) {
       gccl_dones_add(d, &c->base, o->cookie);
     }
   }
-  if (c->op_head == c->op_tail) gccl_net_count(&c->base.stats.busy_ns, sock_now() - c->busy_since);
+  if (c->op_head != c->op_tail) return;
+  uint64_t now = sock_now();
+  gccl_net_count(&c->base.stats.busy_ns, now - c->busy_since);
+  link_rest(c, now);
 }

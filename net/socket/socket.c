@@ -203,6 +203,7 @@ static void socket_close_conn(gccl_net_conn *base) {
         (void)stream_receive(c->streams[i]); /* unread bytes would make the kernel send a reset that overtakes our last ones */
       }
   }
+  if (c->op_head != c->op_tail) link_rest(c, sock_now());
   free_conn(c);
 }
 
@@ -271,7 +272,7 @@ static void tune(int fd) {
 }
 
 /* Makes a connection of connected sockets, which are its own from a success on. It is no part of poll before gccl_socket_start. */
-gccl_net_conn *gccl_socket_conn(gccl_net_ep *ep, int32_t peer, const int *fds, int n, char *why) {
+gccl_net_conn *gccl_socket_conn(gccl_net_ep *ep, int32_t peer, const int *fds, const int *links, int n, char *why) {
   endpoint *e = (endpoint *)ep;
   conn *c = calloc(1, sizeof *c);
   if (c) c->streams = calloc((size_t)n, sizeof *c->streams);
@@ -293,6 +294,8 @@ gccl_net_conn *gccl_socket_conn(gccl_net_ep *ep, int32_t peer, const int *fds, i
     s->c = c;
     s->index = i;
     s->fd = fds[i];
+    s->link = links[i];
+    if (s->link >= 0) c->links |= 1u << s->link;
     c->streams[c->nstreams++] = s;
     tune(fds[i]);
     struct epoll_event ee = {.events = 0}; /* a place only: gccl_socket_start cannot fail then */

@@ -6,6 +6,7 @@ package socket
 
 /*
 #cgo CFLAGS: -std=gnu11 -O3 -Wall -Wextra
+#include <stdlib.h>
 #include "socket.h"
 
 static void socket_close_ep(gccl_net_ep *e) { e->ops->close(e); }
@@ -113,6 +114,11 @@ func (t *Transport) Open(o transport.Options) (transport.Endpoint, error) {
 			_ = l.Close()
 		}
 		return nil, xerr.New(xerr.System, "socket transport", "%v", &why)
+	}
+	for i := range e.devs {
+		name := C.CString(e.devs[i].Name)
+		e.devs[i].link = int(C.gccl_socket_add_link(e.p, name))
+		C.free(unsafe.Pointer(name))
 	}
 	e.acc = transport.NewAcceptor(o.Secret, listeners...)
 	return e, nil
@@ -445,7 +451,7 @@ func describe(ps []place) string {
 
 // start gives copies of the descriptors to C.
 func (c *conn) start(streams []*stdnet.TCPConn) error {
-	fds := make([]int, 0, len(streams))
+	fds, links := make([]int, 0, len(streams)), make([]int, 0, len(streams))
 	err := func() error {
 		for _, t := range streams {
 			if t == nil { // lost before the start
@@ -453,7 +459,7 @@ func (c *conn) start(streams []*stdnet.TCPConn) error {
 				if err != nil {
 					return err
 				}
-				fds = append(fds, fd)
+				fds, links = append(fds, fd), append(links, -1)
 				continue
 			}
 			raw, err := t.SyscallConn()
@@ -465,9 +471,9 @@ func (c *conn) start(streams []*stdnet.TCPConn) error {
 			if err := raw.Control(func(p uintptr) { fd, inner = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || inner != nil {
 				return errors.Join(err, inner)
 			}
-			fds = append(fds, fd)
+			fds, links = append(fds, fd), append(links, c.ep.linkOf(t))
 		}
-		return c.adopt(fds)
+		return c.adopt(fds, links)
 	}()
 	if err != nil {
 		for _, fd := range fds {
@@ -477,14 +483,25 @@ func (c *conn) start(streams []*stdnet.TCPConn) error {
 	return err
 }
 
+// linkOf is the device of a stream: the one with its local address.
+func (e *endpoint) linkOf(t *stdnet.TCPConn) int {
+	at, ok := netip.AddrFromSlice(t.LocalAddr().(*stdnet.TCPAddr).IP)
+	for _, d := range e.devs {
+		if ok && slices.ContainsFunc(d.Addrs, func(a netip.Addr) bool { return a.WithZone("") == at.Unmap() }) {
+			return d.link
+		}
+	}
+	return -1
+}
+
 // adopt makes the connection of descriptors, which are C's if it succeeds.
-func (c *conn) adopt(fds []int) error {
-	raw := make([]C.int, len(fds))
+func (c *conn) adopt(fds, links []int) error {
+	raw, over := make([]C.int, len(fds)), make([]C.int, len(fds))
 	for i, fd := range fds {
-		raw[i] = C.int(fd)
+		raw[i], over[i] = C.int(fd), C.int(links[i])
 	}
 	var why text
-	if c.p = C.gccl_socket_conn(c.ep.p, C.int32_t(c.peer), &raw[0], C.int(len(raw)), &why[0]); c.p == nil {
+	if c.p = C.gccl_socket_conn(c.ep.p, C.int32_t(c.peer), &raw[0], &over[0], C.int(len(raw)), &why[0]); c.p == nil {
 		return errors.New(why.String())
 	}
 	C.gccl_socket_start(c.p)

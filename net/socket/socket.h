@@ -15,7 +15,10 @@ typedef struct {
 
 gccl_net_ep *gccl_socket_open(int32_t rank, char *why);
 void gccl_socket_set_io(gccl_net_ep *, const gccl_socket_io *, void *arg);
-gccl_net_conn *gccl_socket_conn(gccl_net_ep *, int32_t peer, const int *fds, int n, char *why);
+/* Names a device of the endpoint; its index, or -1 if there are too many. Before the first connection. */
+int gccl_socket_add_link(gccl_net_ep *, const char *name);
+/* links: the index of each stream's device, or -1. */
+gccl_net_conn *gccl_socket_conn(gccl_net_ep *, int32_t peer, const int *fds, const int *links, int n, char *why);
 void gccl_socket_start(gccl_net_conn *);
 void gccl_socket_seal(void *head);
 

@@ -147,6 +147,7 @@ void stream_send(stream *s) {
     ssize_t n = ep->io->send(ep->io_arg, s->fd, &m);
     if (n >= 0) {
       gone(s, (uint64_t)n);
+      if (s->link >= 0) ep->use[s->link].bytes += (uint64_t)n;
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;

@@ -75,11 +75,24 @@ typedef struct {
   _Atomic uint32_t paths;   /* streams or queue pairs that still carry */
 } gccl_net_stats;
 
+/* A device that an endpoint sends over, and what it has carried: payload and heads, and the time during which connections over it had
+ * unfinished work. Both grow when a connection comes to rest, so that their growth between two looks gives the rate of the device under
+ * load. Written by the data-path thread. */
+typedef struct {
+  char name[32];
+  int32_t port;
+  _Atomic uint64_t bytes, busy_ns;
+} gccl_net_link;
+
+enum { GCCL_NET_LINKS = 32 };
+
 /* Transports begin their own structures with these. */
 struct gccl_net_ep {
   const gccl_net_ops *ops;
   int32_t rank;         /* of the owner, for texts */
   gccl_net_fault fault; /* of the endpoint: device gone. Connections fail for themselves. */
+  int32_t nlinks;       /* 0 where the transport does not count them */
+  gccl_net_link *link;  /* in place before the first connection */
 };
 
 struct gccl_net_conn {

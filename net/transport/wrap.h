@@ -149,6 +149,8 @@ __attribute__((unused)) static gccl_net_ep *gccl_wrap_open(const char *name, gcc
                           .close = gccl_wrap_close};
   e->base.ops = &e->ops;
   e->base.rank = inner->rank;
+  e->base.link = inner->link;
+  e->base.nlinks = inner->nlinks;
   e->inner = inner;
   e->hooks = hooks;
   e->state = state;
