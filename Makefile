@@ -127,14 +127,14 @@ test-checkptr: | tools-check
 # Go packages with C code. The Go core stays plain: the runtime's own memory is not for the leak detector.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 ASAN_RUN ?= .
-ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./internal/param ./net/loop ./net/shm
+ASAN_PKGS ?= ./device/host/reduce ./device/host/exec/... ./device/host/arena ./internal/param ./net/loop ./net/shm ./net/gin
 test-asan: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so | tools-check
 	$(MAKE) LIB=$(BUILD)/asan/lib OBJ=$(BUILD)/asan/obj CFLAGS_EXTRA="$(SANITIZE)" LTO= $(BUILD)/asan/lib/libgccl.so $(BUILD)/asan/lib/libgccl_core.so
 	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(GO) test -count=1 -short -timeout 20m -run '$(ASAN_RUN)' ./tests/hostapi
 	$(GO) test -asan -short -timeout 20m $(ASAN_PKGS)
 	GCCL_LIB_DIR=$(ROOT)/$(LIB) GCCL_TEST_CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
-	  $(GO) test -count=1 -timeout 20m -run 'TestKernels/.*/.*/[123]$$' ./tests/device
+	  $(GO) test -count=1 -timeout 20m -run 'TestKernels/.*/.*/[123]$$|TestGin/[12]_|TestOldHeaders/.*/2_' ./tests/device ./tests/devgin
 
 test-arm64: | tools-check
 	GO="$(GO)" .ci/arm64

@@ -189,6 +189,16 @@ int gin_context_serve(gin *g) {
   return moved;
 }
 
+int gin_context_busy(gin *g) {
+  if (g->ndirty || g->owing) return 1;
+  for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
+    const gin_context *x = &g->context[i];
+    for (int32_t r = 0; x->used && r < g->nranks; r++)
+      if (x->by ? x->by->busy(x, r) : __atomic_load_n(&x->pis[r], __ATOMIC_RELAXED) != x->cis[r]) return 1;
+  }
+  return 0;
+}
+
 /* ---- Executing ---- */
 
 void gin_context_signal(gin *g, gin_peer *p, const gccl_msg_signal *m) {

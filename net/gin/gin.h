@@ -100,6 +100,7 @@ typedef struct gin_provider {
   int (*open)(gin *, gin_context *, char *why);                  /* queues of at least x->depth to all ranks, and keys */
   int (*serve)(gin *, gin_context *, int32_t peer);              /* 1 if anything moved */
   int (*done)(const gin_context *, int32_t peer, uint64_t rung); /* whether all entries below have completed */
+  int (*busy)(const gin_context *, int32_t peer);                /* whether the CPU has something under way */
   void (*close)(gin *, gin_context *);
 } gin_provider;
 extern const gin_provider gin_software_nic, gin_card;
@@ -191,6 +192,7 @@ int gin_context_open(gin *, int format, uint32_t nsignals, uint32_t ncounters, u
 void gin_context_close(gin *, int context);                 /* its slot; also after a failed opening */
 void gin_context_start(gin *, int context, uint32_t index); /* of all rings, before their first use */
 int gin_context_serve(gin *);
+int gin_context_busy(gin *); /* under the lock: whether something that kernels have asked for has not completed */
 void gin_context_done(gin *, gin_peer *, uint64_t cookie);
 /* What a kernel does, by a CPU: claims an index, waits for room as long as *abort is 0, stores the words of the descriptor; rouses the thread.
  * Returns the index plus 1, 0 after an abort or for a descriptor that the format cannot say. Any number of threads. */

@@ -411,4 +411,6 @@ void gin_nic_fetched(gin *g, gin_peer *p, const gccl_msg_fetched *m) {
   tell(q);
 }
 
-const gin_provider gin_software_nic = {nic_open, nic_serve, nic_done, nic_close};
+static int nic_busy(const gin_context *x, int32_t peer) { return x->qp[peer].told != x->qp[peer].posted; }
+
+const gin_provider gin_software_nic = {nic_open, nic_serve, nic_done, nic_busy, nic_close};

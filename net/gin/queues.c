@@ -99,4 +99,10 @@ static int card_done(const gin_context *x, int32_t peer, uint64_t rung) {
   return rung == 0 || x->failed || gccl_cqe_is(__atomic_load_n(last + GCCL_CQE_OP_OWN, __ATOMIC_ACQUIRE), rung - 1, q->cq_depth);
 }
 
-const gin_provider gin_card = {card_open, card_serve, card_done, card_close};
+/* The next doorbell comes soon where kernels have posted and not seen the end. */
+static int card_busy(const gin_context *x, int32_t peer) {
+  return x->queue[peer]->bell && x->shown &&
+         __atomic_load_n(&x->shown[peer].done, __ATOMIC_RELAXED) != __atomic_load_n(&x->shown[peer].claimed, __ATOMIC_RELAXED);
+}
+
+const gin_provider gin_card = {card_open, card_serve, card_done, card_busy, card_close};

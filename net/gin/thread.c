@@ -1,5 +1,9 @@
 /* The thread of a GIN object: it spins while something moves, naps when nothing has for a while, and sleeps in the transport
  * when that has lasted. Where a caller helps (an executor that waits), it leaves the work to the caller.
+ *
+ * Nobody helps where kernels are served, and nobody wakes it: who waits for room in a queue of 16 would wait for a nap for each 16
+ * entries. So it does not nap while something of theirs is under way, nor in the first millisecond behind; it gives its processor to others instead,
+ * because kernels on the CPU are more threads than ranks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -9,7 +13,14 @@
 
 #include "gin.h"
 
-enum { DEEP_AFTER_NS = 20000000, DEEP_NS = 50000000, SHORT_NAP_NS = 50000 };
+enum {
+  DEEP_AFTER_NS = 20000000,
+  DEEP_NS = 50000000,
+  SHORT_NAP_NS = 50000,
+  AWAKE_NS = 1000000,       /* behind the last thing that moved for kernels */
+  UNDER_WAY_NS = 200000000, /* a peer that does not answer for so long is waited for with naps */
+  SPINS = 64                /* looks of kernels' queues before others get the processor */
+};
 
 static void nap(gin *g, uint64_t ns) {
   struct timespec t = {.tv_nsec = (long)ns};
@@ -25,11 +36,25 @@ static uint64_t nap_of(const gin *g, uint64_t quiet) {
   return ns < g->nap_ns ? g->nap_ns : ns < most ? ns : most;
 }
 
+static int serves_kernels(const gin *g) {
+  for (int i = 0; i < GIN_CONTEXTS; i++)
+    if (g->context[i].used) return 1;
+  return 0;
+}
+
+/* Whether this is no time for a nap. */
+static int awake(gin *g, uint64_t quiet) {
+  if (!serves_kernels(g)) return 0;
+  if (quiet < AWAKE_NS || quiet > UNDER_WAY_NS || !gin_try(g)) return quiet < AWAKE_NS;
+  int busy = gin_context_busy(g);
+  gin_release(g);
+  return busy;
+}
+
 /* Whether the one endpoint can be slept on: rings that a GPU or another process fills wake nobody. */
 static gccl_net_ep *may_sleep(const gin *g) {
   gccl_net_ep *one = NULL;
-  for (int i = 0; i < GIN_CONTEXTS; i++)
-    if (g->context[i].used) return NULL;
+  if (serves_kernels(g)) return NULL;
   for (int i = 0; i < GIN_ENDPOINTS; i++) {
     if (!g->ep[i]) continue;
     if (one || !g->ep[i]->ops->wait) return NULL;
@@ -41,6 +66,7 @@ static gccl_net_ep *may_sleep(const gin *g) {
 static void *run(void *arg) {
   gin *g = arg;
   uint64_t quiet_since = gin_now(), helped = 0;
+  unsigned looks = 0; /* in vain, one after another */
   if (g->cpu >= 0) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -67,13 +93,19 @@ static void *run(void *arg) {
     uint64_t now = gin_now();
     if (moved) {
       quiet_since = now;
+      looks = 0;
       continue;
     }
     uint64_t quiet = now - quiet_since;
-    if (quiet < g->spin_ns) {
+    looks++;
+    if (quiet < g->spin_ns && (looks < SPINS || !serves_kernels(g))) {
 #if defined(__x86_64__)
       __builtin_ia32_pause();
 #endif
+      continue;
+    }
+    if (quiet < g->spin_ns || awake(g, quiet)) {
+      sched_yield();
       continue;
     }
     gccl_net_ep *ep = quiet < DEEP_AFTER_NS ? NULL : may_sleep(g);

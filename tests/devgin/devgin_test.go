@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 		{&checked, "tests/devgin/mistakes", []string{"-DGCCL_DEVICE_DEBUG"}},
 		{&old, "tests/devgin/old", nil},
 	} {
-		p, err := rankrun.BuildCXX("devgin", b.folder, b.options...)
+		p, err := rankrun.BuildCXX("devgin", b.folder, append(b.options, strings.Fields(os.Getenv("GCCL_TEST_CXXFLAGS"))...)...)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -58,7 +59,12 @@ func TestMain(m *testing.M) {
 // run returns what a program prints. The deadline is for a broken library only.
 func run(t *testing.T, p *rankrun.Program, env []string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	return runFor(t, 5*time.Minute, p, env, args...)
+}
+
+func runFor(t *testing.T, limit time.Duration, p *rankrun.Program, env []string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.Path, args...)
 	cmd.Env = append(os.Environ(), "GCCL_DEVICE=host")
@@ -67,9 +73,11 @@ func run(t *testing.T, p *rankrun.Program, env []string, args ...string) (string
 	return string(out), err
 }
 
+// suiteCount is how many suites a program runs that is not told which.
+const suiteCount = 11
+
 // The suites: every backend, every transport, some shapes of LSA teams. NCCL_LSA_TEAM_SIZE makes teams out of ranks that memory joins.
 func TestGin(t *testing.T) {
-	const all = 10
 	for _, c := range []struct {
 		ranks string
 		env   string
@@ -99,9 +107,61 @@ func TestGin(t *testing.T) {
 				env = append(env, "LD_LIBRARY_PATH="+stub)
 			}
 			out, err := run(t, suites, env, c.ranks)
-			if err != nil || strings.Count("\n"+out, "\nok ") != all || strings.Contains(out, "stubnic:") {
+			if err != nil || strings.Count("\n"+out, "\nok ") != suiteCount || strings.Contains(out, "stubnic:") {
 				t.Errorf("%v\n%s", err, out)
 			}
+		})
+	}
+}
+
+// Kernels with GIN under ThreadSanitizer: among themselves (direct), with the rings and queues that they share, and with the stand-in for the card,
+// which is compiled for it too. The library is not, so what it does is not looked at; nor does it order anything: a wait for the library
+// orders nothing for the sanitizer.
+func TestThreadSanitizer(t *testing.T) {
+	if os.Getenv("GCCL_TEST_CXXFLAGS") != "" {
+		t.Skip("another sanitizer was asked for")
+	}
+	p, err := rankrun.BuildCXX("devgin", "tests/devgin/prog", "-fsanitize=thread")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	dir := t.TempDir()
+	if err := stubnic.Build(dir, "-fsanitize=thread"); err != nil {
+		t.Fatal(err)
+	}
+	known := filepath.Join(dir, "known")
+	if err := os.WriteFile(known, []byte("called_from_lib:libgccl_core.so\ncalled_from_lib:libnccl.so\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"TSAN_OPTIONS=suppressions=" + known, "LD_LIBRARY_PATH=" + dir, "GCCL_TEST_SOAK=300", "GCCL_TEST_PUTS=300", "GCCL_TEST_SIGNALS=40"}
+	for _, backend := range []string{"GCCL_GIN=direct", "GCCL_GIN=proxy", "GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5"} {
+		out, err := run(t, p, append(strings.Fields(backend), env...), "2")
+		if err != nil || strings.Count("\n"+out, "\nok ") != suiteCount || strings.Contains(out, "WARNING: ThreadSanitizer") {
+			t.Errorf("%s: %v\n%s", backend, err, out)
+		}
+	}
+	if out, _ := run(t, p, append([]string{"GCCL_GIN=direct"}, env...), "2", "race"); !strings.Contains(out, "data race") || !strings.Contains(out, "raceKernel") {
+		t.Errorf("a word that is read without a wait is no data race:\n%s", out)
+	}
+}
+
+// Many signals behind numbered payload, every word read back, through each backend and transport: GCCL_TEST_SOAK says how many (the suite above sends
+// 3000), GCCL_TEST_SEED what. The log says what was seen.
+func TestSoak(t *testing.T) {
+	if os.Getenv("GCCL_TEST_SOAK") == "" {
+		t.Skip("the long form of a suite of TestGin: GCCL_TEST_SOAK=1000000")
+	}
+	for _, env := range []string{"GCCL_GIN=direct", "GCCL_GIN=proxy NCCL_NET=loop", "GCCL_GIN=proxy NCCL_NET=shm", "GCCL_GIN=proxy NCCL_NET=socket",
+		"GCCL_GIN=gdaki GCCL_GIN_NIC=soft NCCL_NET=loop", "GCCL_GIN=gdaki GCCL_GIN_NIC=soft NCCL_NET=shm", "GCCL_GIN=gdaki GCCL_GIN_NIC=soft NCCL_NET=socket",
+		"GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5", "GCCL_GIN=gdaki GCCL_GIN_NIC=mlx5-relay"} {
+		t.Run(env, func(t *testing.T) {
+			start := time.Now()
+			out, err := runFor(t, 15*time.Minute, suites, append(strings.Fields(env), "GCCL_TEST_SECONDS=800", "LD_LIBRARY_PATH="+stub), "2", "soak")
+			if err != nil || !strings.Contains(out, "ok soak") || strings.Contains(out, "stubnic:") {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%.1f s\n%s", time.Since(start).Seconds(), out)
 		})
 	}
 }

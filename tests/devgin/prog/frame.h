@@ -19,7 +19,9 @@ void failed(Rank const &r, char const *suite, char const *format, ...) __attribu
 /* Meets all ranks on the host. */
 void meet();
 /* How often the long tests repeat; the deadline of a launch. */
-extern long gSignals, gPuts, gSeconds;
+extern long gSignals, gPuts, gSeconds, gSoak;
+extern unsigned long long gSeed; /* of the soak */
+void soak(Rank &r);
 
 /* A window and a device communicator; ends both. */
 struct Bench {

@@ -1,5 +1,5 @@
-/* main.cc: devgin RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads. GCCL_TEST_SIGNALS and
- * GCCL_TEST_PUTS make the long ones longer. */
+/* main.cc: devgin RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads. GCCL_TEST_SIGNALS,
+ * GCCL_TEST_PUTS and GCCL_TEST_SOAK make the long ones longer; GCCL_TEST_SEED is the soak's; a launch may take GCCL_TEST_SECONDS. */
 #include "frame.h"
 
 #include <pthread.h>
@@ -11,7 +11,8 @@
 #include <gccl.h>
 
 int gFailures;
-long gSignals = 150, gPuts = 1000, gSeconds = 100;
+long gSignals = 150, gPuts = 1000, gSeconds = 100, gSoak = 3000;
+unsigned long long gSeed = 1;
 static pthread_barrier_t gMeet;
 
 void meet() { pthread_barrier_wait(&gMeet); }
@@ -53,7 +54,7 @@ static void rankMain(int rank, int n, ncclUniqueId id, std::vector<std::string> 
   MUST(gcclSetDeviceKind(gcclDeviceHost));
   MUST(ncclCommInitRank(&r.comm, n, id, rank));
   for (int i = 0; i < gSuiteCount; i++) {
-    bool wanted = only->empty();
+    bool wanted = only->empty() && strcmp(gSuites[i].name, "race") != 0;
     for (auto const &name : *only) wanted = wanted || name == gSuites[i].name;
     if (!wanted) continue;
     int before = gFailures;
@@ -81,6 +82,8 @@ int main(int argc, char **argv) {
   if (char const *s = getenv("GCCL_TEST_SIGNALS")) gSignals = atol(s);
   if (char const *s = getenv("GCCL_TEST_SECONDS")) gSeconds = atol(s);
   if (char const *s = getenv("GCCL_TEST_PUTS")) gPuts = atol(s);
+  if (char const *s = getenv("GCCL_TEST_SOAK")) gSoak = atol(s);
+  if (char const *s = getenv("GCCL_TEST_SEED")) gSeed = strtoull(s, nullptr, 0);
   pthread_barrier_init(&gMeet, nullptr, (unsigned)n);
   ncclUniqueId id;
   if (ncclGetUniqueId(&id) != ncclSuccess) return 1;

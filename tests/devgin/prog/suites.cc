@@ -477,8 +477,28 @@ void together(Rank &r) {
   }
 }
 
+/* ---- race: a word is read without a wait for its signal, which ThreadSanitizer has to find. Only by name ---- */
+
+void raceKernel(ncclDevComm comm, ncclWindow_t w, uint64_t *out) {
+  ncclGin gin(comm, 0);
+  ncclTeam world = ncclTeamWorld(comm);
+  uint64_t *words = static_cast<uint64_t *>(ncclGetLocalPointer(w, 0));
+  if (comm.rank == 0)
+    gin.put(world, 1, w, 0, w, 64, 8, ncclGin_StrongSignalInc{0}, ncclGin_None{}, ncclCoopThread());
+  else
+    *out = words[0];
+  if (comm.rank == 1) gin.waitSignal(ncclCoopThread(), 0, 1);
+}
+void race(Rank &r) {
+  Bench b(r, "race", 4096, wants(1));
+  uint64_t seen = 0;
+  meet();
+  b.run(1, 1, raceKernel, b.dev, b.win, &seen);
+}
+
 } // namespace
 
-Suite const gSuites[] = {{"puts", puts},     {"sequence", sequence}, {"signals", signals},   {"local", local},       {"values", values},
-                         {"queues", queues}, {"contexts", contexts}, {"barriers", barriers}, {"together", together}, {"again", again}};
+Suite const gSuites[] = {{"puts", puts},         {"sequence", sequence}, {"signals", signals},   {"local", local},
+                         {"values", values},     {"queues", queues},     {"contexts", contexts}, {"barriers", barriers},
+                         {"together", together}, {"again", again},       {"soak", soak},         {"race", race}};
 int const gSuiteCount = sizeof gSuites / sizeof *gSuites;

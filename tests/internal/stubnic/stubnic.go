@@ -11,8 +11,8 @@ import (
 	"github.com/gccl/gccl/tests/internal/rankrun"
 )
 
-// Build compiles both into a folder.
-func Build(dir string) error {
+// Build compiles both into a folder, with options added.
+func Build(dir string, options ...string) error {
 	root, err := rankrun.Root()
 	if err != nil {
 		return err
@@ -23,6 +23,7 @@ func Build(dir string) error {
 		{"libmlx5.so.1", "mlx5.c", "mlx5.map", filepath.Join(dir, "libibverbs.so.1")},
 	} {
 		args := strings.Fields("-std=gnu11 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared")
+		args = append(args, options...)
 		args = append(args, "-Wl,-soname,"+l.so, "-Wl,--version-script="+filepath.Join(here, l.version), filepath.Join(here, l.src), "-o", filepath.Join(dir, l.so), l.more)
 		if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, out)

@@ -115,7 +115,6 @@ static uint8_t carry_out(pair *p, const wqe *e) {
     if (e->bytes) memcpy(here, there, e->bytes);
   } else if (e->bytes) {
     memcpy(there, e->inlined ? (const char *)e->data : here, e->bytes);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
   }
   return 0;
 }
@@ -356,6 +355,7 @@ API const char *ibv_wc_status_str(int s) { return s ? "error" : "success"; }
 
 API int stub_init_obj(dv_obj *o, uint64_t type) {
   if (fails("init")) return ENOTSUP;
+  pthread_mutex_lock(&lock);
   if (type & DV_OBJ_QP) {
     pair *p = (pair *)o->qp.in;
     dv_qp *q = o->qp.out;
@@ -372,6 +372,7 @@ API int stub_init_obj(dv_obj *o, uint64_t type) {
     c->direct = 1;
     *o->cq.out = (dv_cq){.buf = c->buf, .dbrec = c->dbrec, .cqe_cnt = c->cqe_cnt, .cqe_size = fails("cqe") ? 128 : 64};
   }
+  pthread_mutex_unlock(&lock);
   return 0;
 }
 API unsigned char stub_is_supported(vb_device *d) { return d == &device && !fails("supported"); }
