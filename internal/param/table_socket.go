@@ -11,7 +11,7 @@ var socketDefs = []Def{
 	{ID: NCCLHostid, Name: "NCCL_HOSTID", Type: TypeString, Default: "", Subsys: "bootstrap",
 		Text: "Replaces the identity of the host: ranks with different values count as ranks of different hosts."},
 	{ID: NCCLSocketNthreads, Name: "NCCL_SOCKET_NTHREADS", Type: TypeInt, Default: "auto", Subsys: "bootstrap", Min: 1, Max: 16,
-		Text: "Times NCCL_NSOCKS_PERTHREAD: streams of each path of the socket transport. No threads are started."},
+		Text: "Times NCCL_NSOCKS_PERTHREAD: streams of each path of the socket transport. Only the plugin for NCCL starts a thread for each connection."},
 	{ID: NCCLNsocksPerthread, Name: "NCCL_NSOCKS_PERTHREAD", Type: TypeInt, Default: "auto", Subsys: "bootstrap", Min: 1, Max: 64,
 		Text: "Times NCCL_SOCKET_NTHREADS: streams of each path of the socket transport."},
 	{ID: NCCLOobNetEnable, Name: "NCCL_OOB_NET_ENABLE", Type: TypeBool, Default: "0", Subsys: "bootstrap", State: NoEffect,

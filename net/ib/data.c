@@ -104,6 +104,7 @@ void data_push(conn *c) {
       lane_flush(c, i);
       c->last_sent = 0; /* lately: poll fills in the time */
     }
+  atomic_store_explicit(&c->base.unsent, c->op_next != c->op_tail, memory_order_relaxed);
 }
 
 static int has_marks(const conn *c, const wire *m) {

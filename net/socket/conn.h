@@ -14,8 +14,12 @@ enum {
   SOCK_BATCH = 16,       /* frames of one sendmsg */
   SOCK_BUFFER = 64 << 10,
   SOCK_SMALL = 4 << 10, /* up to here a frame goes the way of messages, the first stream */
+  SOCK_BULK = 8 << 10,  /* behind data of more than this the next is expected to be large as well */
+  SOCK_HEADS = 512,     /* bytes that are read with it: heads and messages */
   SOCK_ACK_BYTES = 256 << 10,
   SOCK_ACK_FRAMES = 16,
+  SOCK_QUIET = 256, /* polls without anything new before a lazy connection acknowledges */
+  SOCK_DIRECT = 2,  /* up to so many streams are read without asking epoll first */
 };
 
 typedef struct conn conn;
@@ -49,6 +53,7 @@ typedef struct {
   /* Input: buffered bytes, and the payload that is being taken in. */
   uint32_t in_at, in_end;
   frame in;
+  int bulk;
   int in_payload;      /* a head was read and its payload is not complete */
   uint64_t need;       /* bytes of it that are missing */
   unsigned char *into; /* NULL: dropped */
@@ -88,7 +93,7 @@ struct conn {
   uint64_t bye_seq;
 
   /* Output. Frames [acked, seq) are in the window; each names its stream. */
-  uint64_t seq, acked;
+  uint64_t seq, acked, sent; /* sent: frames that the kernel has taken, some perhaps twice */
   segment window[FRAME_WINDOW];
   int16_t carrier[FRAME_WINDOW]; /* -1: to be given to a stream again */
   uint64_t again;                /* how many of those there are */
@@ -103,7 +108,7 @@ struct conn {
   /* Input. Frames before arrived have come and, if messages, were delivered; bits tell of the window behind. */
   uint64_t arrived, ack_sent;
   uint64_t owed_bytes;
-  uint32_t owed_frames;
+  uint32_t owed_frames, quiet;
   uint64_t bits[FRAME_WINDOW / 64];
   message message[FRAME_WINDOW];
   uint32_t weak_held;

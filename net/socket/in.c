@@ -195,6 +195,8 @@ int in_deliver(conn *c, gccl_net_event *ev, int max) {
  * it: so not in the poll that brought it. */
 void in_acknowledge(conn *c, int received) {
   if (!c->owed_frames) return;
-  if (received && c->owed_frames < SOCK_ACK_FRAMES && c->owed_bytes < SOCK_ACK_BYTES) return;
+  int many = c->owed_frames >= SOCK_ACK_FRAMES || c->owed_bytes >= SOCK_ACK_BYTES;
+  if (!many && (received || (c->base.lazy && ++c->quiet < SOCK_QUIET))) return;
+  c->quiet = 0;
   c->want_ack = 1;
 }

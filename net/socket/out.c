@@ -174,13 +174,14 @@ void out_lost(conn *c, int index) {
     }
 }
 
-/* Reports what is complete, in order. */
+/* Reports what is complete, in order. Nothing is sent again where there is one stream: sources are free when the kernel has their bytes. */
 void out_complete(conn *c) {
   if (c->op_head == c->op_next) return;
+  uint64_t gone = c->nstreams == 1 ? c->sent : c->acked;
   gccl_dones *d = &of(c)->dones;
   for (; c->op_head != c->op_next; c->op_head++) {
     op *o = &c->op[c->op_head % SOCK_OPS];
-    if (o->last > c->acked || (o->op == GCCL_NET_GET && !o->answered)) return;
+    if (o->last > gone || (o->op == GCCL_NET_GET && !o->answered)) return;
     if (o->signaled) {
       if (!gccl_dones_room(d)) return;
       gccl_dones_add(d, &c->base, o->cookie);

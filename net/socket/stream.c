@@ -131,7 +131,10 @@ static void gone(stream *s, uint64_t bytes) {
     uint64_t whole = sizeof(frame) + s->out[s->out_at].head.len;
     if (s->done < whole) return;
     s->done -= whole;
-    if (frame_numbered(&s->out[s->out_at].head)) s->queued -= whole;
+    if (frame_numbered(&s->out[s->out_at].head)) {
+      s->queued -= whole;
+      s->c->sent++;
+    }
     s->out_at++;
   }
 }
@@ -186,6 +189,7 @@ static void parse(stream *s) {
       in_begin(s);
       if (gccl_net_faulted(&s->c->base.fault)) return;
       s->in_payload = 1;
+      if (frame_numbered(&s->in) && s->in.kind == FRAME_DATA) s->bulk = s->in.len > SOCK_BULK;
     }
     uint64_t n = have < s->need ? have : s->need;
     if (n && s->into) memcpy(s->into, s->buffer + s->in_at, n);
@@ -209,6 +213,7 @@ int stream_receive(stream *s) {
     struct iovec v[2];
     int n = 0;
     uint64_t direct = s->in_payload && s->into ? s->need : 0, room = SOCK_BUFFER - s->in_end;
+    if (s->bulk && room > SOCK_HEADS) room = SOCK_HEADS; /* what is read before its head is known has to be copied once more */
     if (direct) v[n++] = (struct iovec){s->into, direct};
     v[n++] = (struct iovec){s->buffer + s->in_end, room};
     ssize_t r = ep->io->receive(ep->io_arg, s->fd, v, n);

@@ -103,6 +103,8 @@ struct gccl_net_conn {
   _Atomic(gccl_net_conn *) next; /* of the endpoint, for its transport */
   gccl_net_fault fault;
   gccl_net_stats stats;
+  int lazy; /* set by the caller before anything arrives: nobody waits for the completions of the peer's work, so acknowledge late (socket) */
+  _Atomic uint32_t unsent; /* of socket and ib: whether posted work waits for another call before it is the kernel's or the NIC's */
 };
 
 /* Memory to register. dmabuf is -1, or a descriptor whose byte dmabuf_offset is addr (which need not be mapped then). */

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	stdnet "net"
 	"net/netip"
+	"runtime"
 	"runtime/cgo"
 	"sync"
 	"time"
@@ -38,7 +39,10 @@ var network struct {
 	err       error
 	transport transport.Transport
 	devices   []device
+	helped    bool // connections have threads of their own for large messages
 }
+
+const helpedFrom = 4 // CPUs that the process may use
 
 // device is what NCCL sees; the strings live for ever.
 type device struct {
@@ -73,6 +77,8 @@ func look() error {
 				n.transport, devices = verbs, ports
 			}
 		}
+		// Copying is TCP's; a thread that takes the CPU from NCCL's own threads, or from the peer, helps nobody.
+		n.helped = n.transport == tcp && (set.Int(param.NCCLSocketNthreads) > 0 || runtime.NumCPU() >= helpedFrom)
 		for _, d := range devices {
 			o := device{Device: d, name: C.CString(d.Name), meet: ifaces[0].Addrs[0]}
 			if len(d.Addrs) > 0 && n.transport == tcp {
@@ -231,18 +237,22 @@ func connectOver(ctx context.Context, ep transport.Endpoint, s stdnet.Conn, send
 	if err := c.Connect(ctx, remote); err != nil {
 		return nil, err
 	}
-	way := C.int(0)
-	if sends {
-		way = 1
-	}
-	comm := C.sv_comm_new((*C.gccl_net_ep)(ep.C()), (*C.gccl_net_conn)(c.C()), way, C.uint64_t(cgo.NewHandle(ep)))
+	comm := C.sv_comm_new((*C.gccl_net_ep)(ep.C()), (*C.gccl_net_conn)(c.C()), flag(sends), flag(network.helped), C.uint64_t(cgo.NewHandle(ep)))
 	if comm == nil {
 		return nil, errors.New("out of memory")
 	}
 	return comm, nil
 }
 
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func closeComm(c *C.sv_comm) {
+	C.sv_comm_stop(c)
 	h := cgo.Handle(C.sv_comm_go(c))
 	ep := h.Value().(transport.Endpoint)
 	h.Delete()

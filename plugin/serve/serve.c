@@ -1,86 +1,98 @@
+#define _GNU_SOURCE
 #include "serve.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
-enum { SAY_REG = 1, SAY_GRANT, SAY_SENT, SAY_GOT };
+#include "helper.h"
 
-/* What the ends tell each other: a registration of the receiver, a buffer of a receive, that it is filled, and that this was seen. */
+/* What the ends tell each other. Messages are numbered on both sides alike: the n-th send fills the n-th receive. The receiver tells a
+ * registration, where the bytes of a receive are to go, and how many receives it has finished. The sender sends a small message, whose
+ * bytes are behind the head or in the slot of its number, tells that it has filled a receive, or that it waits for the place of one. */
+enum { SAY_REG = 1, SAY_PLACE, SAY_TAKEN, SAY_SMALL, SAY_FILLED, SAY_WANT };
+
 typedef struct {
-  uint8_t kind, i, n, pad;
-  uint32_t id; /* of a registration */
-  uint32_t seq;
-  int32_t tag;
+  uint8_t kind, pad[3];
+  uint32_t seq; /* of a message, or of a registration */
+} head;
+typedef struct {
+  head h;
+  uint32_t id, taken;
   uint64_t off, bytes;
 } say;
-enum { SAY_BLOB = GCCL_NET_MSG - 8 }; /* of SAY_REG, after id */
+typedef struct {
+  head h;
+  uint32_t bytes;
+  unsigned char data[GCCL_NET_MSG - sizeof(head) - 4];
+} say_small;
+typedef struct {
+  head h;
+  unsigned char blob[GCCL_NET_MSG - sizeof(head)];
+} say_reg;
+_Static_assert(sizeof(say_small) == GCCL_NET_MSG && sizeof(say_reg) == GCCL_NET_MSG && sizeof(say) <= GCCL_NET_MSG, "one message");
+
+enum { IN_MESSAGE = sizeof(((say_small *)0)->data), SLOTS_ID = 0, NO_ID = UINT32_MAX };
 
 typedef struct {
   gccl_net_mr *mr;
-  uint32_t id;
-  int told;
+  uint32_t id; /* that the sender knows it by; NO_ID */
 } sv_mr;
+
+enum { FREE, POSTED, MOVING, LEAVING, DONE }; /* MOVING: the place is told, or the bytes go there; LEAVING: small, not all of it has left */
 
 typedef struct {
   sv_comm *c;
-  uint8_t used, done;
-  int n, left;
-  uint32_t seq;
-  int sizes[SV_RECVS];
+  _Atomic int state;
+  unsigned char *data;
+  size_t bytes; /* of a send; room of a receive, then what has come */
+  sv_mr *mr;
 } sv_request;
-
-typedef struct {
-  uint8_t n, used;
-  struct {
-    uint8_t state; /* 0 not told yet, 1 waits for its bytes, 2 filled */
-    int32_t tag;
-    uint32_t id;
-    uint64_t off, bytes;
-  } at[SV_RECVS];
-} sv_group;
-
-typedef struct {
-  uint8_t bytes, signaled;
-  uint32_t cookie;
-  unsigned char data[GCCL_NET_MSG];
-} sv_say;
 
 struct sv_comm {
   gccl_net_ep *ep;
   gccl_net_conn *conn;
   uint64_t go;
-  int sends, broken;
-  sv_mr **mine; /* by id: told to the sender */
-  gccl_net_rmr *theirs;
-  uint32_t nmine, ntheirs;
-  uint32_t seq; /* of the next receive, or of the group that sends fill */
-  sv_group group[SV_GROUPS];
+  int sends;
+  _Atomic int broken;
+  helper *helper; /* NULL: the caller moves everything itself */
+  atomic_flag lock;
+
+  /* Request n is at n modulo SV_REQUESTS. The caller fills it and frees it once it is done; between that whoever has the lock works at it. */
+  _Atomic uint32_t posted;
+  _Atomic int large; /* 1: the last message that came was; 2: and worth the helper */
   sv_request req[SV_REQUESTS];
-  uint32_t next; /* where to look for a free request */
-  uint32_t say_head, say_tail;
-  sv_say out[SV_SAYS];
+
+  gccl_net_mr *slots_mr; /* SV_SLOTS of SV_SMALL bytes: where small messages leave from, or arrive */
+  unsigned char *slots;
+  int half; /* of two work requests the first is taken */
+
+  /* Sender. */
+  uint32_t next, taken; /* to be sent; finished by the receiver, all before it */
+  int asked;            /* for the place of next */
+  int leaving;          /* requests in that state */
+  gccl_net_rmr *theirs;
+  uint32_t ntheirs;
+  struct {
+    int here;
+    uint32_t id;
+    uint64_t off, bytes;
+  } place[SV_REQUESTS];
+
+  /* Receiver. */
+  uint32_t done, told, placed; /* finished; the sender knows that; places told: all before it */
+  uint32_t wanted;             /* the sender waits for the places of all before it */
+  sv_mr slots_told;
+  sv_mr **mine; /* by id */
+  uint32_t nmine;
+  struct {
+    int here;
+    say_small m;
+  } early[SV_SLOTS]; /* small messages that came before their receives */
 };
 
 static np_logger logger;
 
 void sv_log(np_logger l) { __atomic_store_n(&logger, l, __ATOMIC_RELEASE); }
-
-sv_comm *sv_comm_new(gccl_net_ep *ep, gccl_net_conn *conn, int sends, uint64_t go) {
-  sv_comm *c = calloc(1, sizeof *c);
-  if (!c) return NULL;
-  c->ep = ep;
-  c->conn = conn;
-  c->sends = sends;
-  c->go = go;
-  return c;
-}
-
-uint64_t sv_comm_go(const sv_comm *c) { return c->go; }
-
-void sv_comm_free(sv_comm *c) {
-  free(c->mine);
-  free(c->theirs);
-  free(c);
-}
 
 void sv_warn(const char *text) {
   np_logger log = __atomic_load_n(&logger, __ATOMIC_ACQUIRE);
@@ -89,112 +101,351 @@ void sv_warn(const char *text) {
 
 /* Ends the connection for NCCL, with one line of the reason. */
 static int broken(sv_comm *c, int rc, const char *what) {
-  if (!c->broken) sv_warn(what);
-  if (!c->broken) c->broken = rc;
-  return c->broken;
+  int none = 0;
+  if (atomic_compare_exchange_strong(&c->broken, &none, rc)) sv_warn(what);
+  return atomic_load(&c->broken);
 }
 
-static uint32_t say_room(const sv_comm *c) { return SV_SAYS - (c->say_tail - c->say_head); }
+static int nonsense(sv_comm *c) { return broken(c, NP_REMOTE, "the peer sent a message that makes no sense"); }
 
-static void tell(sv_comm *c, const void *data, uint32_t bytes, sv_request *signaled) {
-  sv_say *s = &c->out[c->say_tail++ % SV_SAYS];
-  s->bytes = (uint8_t)bytes;
-  s->signaled = signaled != NULL;
-  s->cookie = signaled ? (uint32_t)(signaled - c->req) : 0;
-  memcpy(s->data, data, bytes);
-}
+static sv_request *request_at(sv_comm *c, uint32_t seq) { return &c->req[seq % SV_REQUESTS]; }
+static unsigned char *slot_at(sv_comm *c, uint32_t seq) { return c->slots + (size_t)(seq % SV_SLOTS) * SV_SMALL; }
+static void finish(sv_request *q) { atomic_store_explicit(&q->state, DONE, memory_order_release); }
 
-static int failed(sv_comm *c) { return broken(c, NP_REMOTE, c->conn->fault.text); }
-
-/* Posts the messages that wait. */
-static int push(sv_comm *c) {
-  for (; c->say_head != c->say_tail; c->say_head++) {
-    sv_say *s = &c->out[c->say_head % SV_SAYS];
-    gccl_net_wr w = {.op = GCCL_NET_MSGSEND, .bytes = s->bytes, .cookie = s->cookie, .flags = s->signaled ? GCCL_NET_SIGNALED : 0};
-    memcpy(w.data, s->data, s->bytes);
-    char why[GCCL_NET_TEXT];
-    int rc = c->conn->ops->post(c->conn, &w, 1, why);
-    if (rc == GCCL_NET_EFAULT) return failed(c);
-    if (rc < 0) return broken(c, NP_INTERNAL, why);
-    if (rc == 0) break;
+/* Posts one work request, or two that belong together: whether all of it is taken. */
+static int post(sv_comm *c, const gccl_net_wr *w, int n) {
+  char why[GCCL_NET_TEXT];
+  int rc = c->conn->ops->post(c->conn, w + c->half, n - c->half, why);
+  if (rc < 0) {
+    broken(c, rc == GCCL_NET_EFAULT ? NP_REMOTE : NP_INTERNAL, rc == GCCL_NET_EFAULT ? c->conn->fault.text : why);
+    return 0;
   }
-  return NP_OK;
+  int whole = c->half + rc == n;
+  c->half = whole ? 0 : c->half + rc;
+  return whole;
 }
 
-static int heard_reg(sv_comm *c, const unsigned char *data, uint32_t bytes) {
-  uint32_t id;
-  memcpy(&id, data + 4, 4);
-  if (bytes < 9 || id >= 1 << 20) return broken(c, NP_REMOTE, "the peer speaks of a registration that makes no sense");
+static gccl_net_wr message(const void *data, size_t bytes) {
+  gccl_net_wr w = {.op = GCCL_NET_MSGSEND, .bytes = bytes};
+  memcpy(w.data, data, bytes);
+  return w;
+}
+
+static int tell(sv_comm *c, const void *data, size_t bytes) {
+  gccl_net_wr w = message(data, bytes);
+  return post(c, &w, 1);
+}
+
+/* ---- Sender ---------------------------------------------------------------------------------------------------------- */
+
+static int send_small(sv_comm *c, sv_request *q) {
+  if (c->next - c->taken >= SV_SLOTS || !c->ntheirs) return 0;
+  say_small s = {.h = {.kind = SAY_SMALL, .seq = c->next}, .bytes = (uint32_t)q->bytes};
+  gccl_net_wr w[2];
+  int n = 0;
+  if (q->bytes <= IN_MESSAGE) {
+    memcpy(s.data, q->data, q->bytes);
+  } else {
+    unsigned char *slot = slot_at(c, c->next); /* or NCCL would have to wait until the peer has acknowledged */
+    memcpy(slot, q->data, q->bytes);
+    w[n++] = (gccl_net_wr){.op = GCCL_NET_PUT,
+                           .bytes = q->bytes,
+                           .local = c->slots_mr,
+                           .loff = (uint64_t)(slot - c->slots),
+                           .remote = &c->theirs[SLOTS_ID],
+                           .roff = (uint64_t)(slot - c->slots)};
+  }
+  w[n++] = message(&s, q->bytes <= IN_MESSAGE ? offsetof(say_small, data) + q->bytes : offsetof(say_small, data));
+  if (!post(c, w, n)) return 0;
+  if (atomic_load_explicit(&c->conn->unsent, memory_order_relaxed)) {
+    atomic_store_explicit(&q->state, LEAVING, memory_order_relaxed);
+    c->leaving++;
+  } else {
+    finish(q);
+  }
+  return 1;
+}
+
+static int send_large(sv_comm *c, sv_request *q) {
+  uint32_t at = c->next % SV_REQUESTS;
+  if (!c->place[at].here) {
+    say s = {.h = {.kind = SAY_WANT, .seq = c->next}, .bytes = q->bytes};
+    if (!c->asked) c->asked = tell(c, &s, sizeof s);
+    return 0;
+  }
+  if (q->bytes > c->place[at].bytes) return broken(c, NP_INVALID_USAGE, "a message is longer than the buffer that was posted for it"), 0;
+  say s = {.h = {.kind = SAY_FILLED, .seq = c->next}, .bytes = q->bytes};
+  gccl_net_wr w[2] = {{.op = GCCL_NET_PUT,
+                       .bytes = q->bytes,
+                       .local = q->mr->mr,
+                       .loff = (uint64_t)(q->data - q->mr->mr->addr),
+                       .remote = &c->theirs[c->place[at].id],
+                       .roff = c->place[at].off},
+                      message(&s, sizeof s)};
+  w[1].flags = GCCL_NET_SIGNALED;
+  w[1].cookie = c->next;
+  atomic_store_explicit(&q->state, MOVING, memory_order_relaxed);
+  return post(c, w, 2);
+}
+
+static void work_sender(sv_comm *c) {
+  if (c->leaving && !atomic_load_explicit(&c->conn->unsent, memory_order_relaxed))
+    for (uint32_t seq = c->next; c->leaving; seq--) {
+      sv_request *q = request_at(c, seq - 1);
+      if (atomic_load_explicit(&q->state, memory_order_relaxed) != LEAVING) continue;
+      finish(q);
+      c->leaving--;
+    }
+  for (uint32_t end = atomic_load_explicit(&c->posted, memory_order_acquire); c->next != end && !c->broken; c->next++) {
+    sv_request *q = request_at(c, c->next);
+    if (!(q->bytes <= SV_SMALL ? send_small(c, q) : send_large(c, q))) return;
+    c->place[c->next % SV_REQUESTS].here = c->asked = 0;
+  }
+}
+
+static void heard_reg(sv_comm *c, const say_reg *m, uint32_t bytes) {
+  uint32_t id = m->h.seq;
+  if (id >= 1 << 20) {
+    nonsense(c);
+    return;
+  }
   if (id >= c->ntheirs) {
     uint32_t n = id + 32;
     gccl_net_rmr *more = realloc(c->theirs, n * sizeof *more);
-    if (!more) return broken(c, NP_SYSTEM, "out of memory");
+    if (!more) {
+      broken(c, NP_SYSTEM, "out of memory");
+      return;
+    }
     memset(more + c->ntheirs, 0, (n - c->ntheirs) * sizeof *more);
     c->theirs = more;
     c->ntheirs = n;
   }
   char why[GCCL_NET_TEXT];
-  if (c->conn->ops->import(c->conn, data + 8, bytes - 8, &c->theirs[id], why) < 0) return broken(c, NP_REMOTE, why);
-  return NP_OK;
+  if (c->conn->ops->import(c->conn, m->blob, bytes - (uint32_t)sizeof m->h, &c->theirs[id], why) < 0) broken(c, NP_REMOTE, why);
 }
 
-static int heard(sv_comm *c, const unsigned char *data, uint32_t bytes) {
-  const char *nonsense = "the peer sent a message that makes no sense";
+static void sender_heard(sv_comm *c, const unsigned char *data, uint32_t bytes) {
+  if (bytes > sizeof(head) && data[0] == SAY_REG) {
+    heard_reg(c, (const void *)data, bytes);
+    return;
+  }
   say s;
-  if (c->sends && bytes > 8 && data[0] == SAY_REG) return heard_reg(c, data, bytes);
-  if (bytes != sizeof s) return broken(c, NP_REMOTE, nonsense);
+  if (bytes != sizeof s) {
+    nonsense(c);
+    return;
+  }
   memcpy(&s, data, sizeof s);
-  if (c->sends && s.kind == SAY_GRANT) {
-    if (s.n < 1 || s.n > SV_RECVS || s.i >= s.n || s.seq - c->seq >= SV_GROUPS || s.id >= c->ntheirs) return broken(c, NP_REMOTE, nonsense);
-    sv_group *g = &c->group[s.seq % SV_GROUPS];
-    if (g->at[s.i].state) return broken(c, NP_REMOTE, nonsense);
-    g->n = s.n;
-    g->at[s.i].state = 1;
-    g->at[s.i].tag = s.tag;
-    g->at[s.i].id = s.id;
-    g->at[s.i].off = s.off;
-    g->at[s.i].bytes = s.bytes;
-    return NP_OK;
+  uint32_t at = s.h.seq % SV_REQUESTS;
+  if (s.taken - c->taken > c->next - c->taken || (s.h.kind != SAY_PLACE && s.h.kind != SAY_TAKEN)) {
+    nonsense(c);
+    return;
   }
-  if (c->sends && s.kind == SAY_GOT) return NP_OK;
-  if (!c->sends && s.kind == SAY_SENT) {
-    for (uint32_t k = 0; k < SV_REQUESTS; k++) {
-      sv_request *q = &c->req[(s.seq + k) % SV_REQUESTS];
-      if (!q->used || q->done || q->seq != s.seq) continue;
-      if (s.i >= q->n || q->sizes[s.i] >= 0) break;
-      q->sizes[s.i] = (int)s.bytes;
-      q->done = --q->left == 0;
-      /* The transport acknowledges when it is polled again, and NCCL has no reason to call again: so we say something, which carries it. */
-      say got = {.kind = SAY_GOT, .seq = s.seq};
-      if (q->done && say_room(c)) tell(c, &got, sizeof got, NULL);
-      return NP_OK;
-    }
+  c->taken = s.taken;
+  if (s.h.kind == SAY_TAKEN || (int32_t)(s.h.seq - c->next) < 0) return; /* it was small, and had left already */
+  if (s.h.seq - c->next >= SV_REQUESTS || s.id >= c->ntheirs || c->place[at].here) {
+    nonsense(c);
+    return;
   }
-  return broken(c, NP_REMOTE, nonsense);
+  c->place[at].here = 1;
+  c->place[at].id = s.id;
+  c->place[at].off = s.off;
+  c->place[at].bytes = s.bytes;
 }
 
-static int progress(sv_comm *c) {
+/* ---- Receiver -------------------------------------------------------------------------------------------------------- */
+
+/* Tells the sender of a registration, at its first use. Whether it knows it now. */
+static int tell_reg(sv_comm *c, sv_mr *m) {
+  if (m->id != NO_ID) return 1;
+  uint32_t id = 0;
+  while (id < c->nmine && c->mine[id]) id++;
+  if (id == c->nmine) {
+    sv_mr **more = realloc(c->mine, (c->nmine + 32) * sizeof *more);
+    if (!more) return broken(c, NP_SYSTEM, "out of memory"), 0;
+    memset(more + c->nmine, 0, 32 * sizeof *more);
+    c->mine = more;
+    c->nmine += 32;
+  }
+  say_reg s = {.h = {.kind = SAY_REG, .seq = id}};
+  if (m->mr->blob_bytes > sizeof s.blob) return broken(c, NP_INTERNAL, "a registration does not fit into a message"), 0;
+  memcpy(s.blob, m->mr->blob, m->mr->blob_bytes);
+  if (!tell(c, &s, sizeof s.h + m->mr->blob_bytes)) return 0;
+  c->mine[id] = m;
+  m->id = id;
+  return 1;
+}
+
+static int tell_place(sv_comm *c, uint32_t seq) {
+  sv_request *q = request_at(c, seq);
+  if (!tell_reg(c, q->mr)) return 0;
+  say s = {.h = {.kind = SAY_PLACE, .seq = seq}, .id = q->mr->id, .taken = c->done, .bytes = q->bytes};
+  s.off = (uint64_t)(q->data - q->mr->mr->addr);
+  if (!tell(c, &s, sizeof s)) return 0;
+  c->told = c->done;
+  return 1;
+}
+
+static void take_small(sv_comm *c, const say_small *m) {
+  sv_request *q = request_at(c, c->done);
+  if (m->bytes > q->bytes) {
+    broken(c, NP_INVALID_USAGE, "a message is longer than the buffer that was posted for it");
+    return;
+  }
+  memcpy(q->data, m->bytes <= IN_MESSAGE ? m->data : slot_at(c, c->done), m->bytes);
+  q->bytes = m->bytes;
+  c->done++;
+  finish(q);
+}
+
+static void work_receiver(sv_comm *c) {
+  if (!tell_reg(c, &c->slots_told)) return;
+  uint32_t end = atomic_load_explicit(&c->posted, memory_order_acquire);
+  for (; c->done != end && c->early[c->done % SV_SLOTS].here && !c->broken; c->early[(c->done - 1) % SV_SLOTS].here = 0)
+    take_small(c, &c->early[c->done % SV_SLOTS].m);
+  if ((int32_t)(c->placed - c->done) < 0) c->placed = c->done;
+  /* Where messages are small nobody needs to know where the next one would go. */
+  int large = atomic_load_explicit(&c->large, memory_order_relaxed);
+  while (c->placed != end && (large || (int32_t)(c->wanted - c->placed) > 0) && tell_place(c, c->placed)) c->placed++;
+  if ((int32_t)(c->wanted - c->done) < 0) c->wanted = c->done;
+  if (c->done - c->told >= SV_SLOTS / 4) {
+    say s = {.h = {.kind = SAY_TAKEN}, .taken = c->done};
+    if (tell(c, &s, sizeof s)) c->told = c->done;
+  }
+}
+
+static void receiver_heard(sv_comm *c, const unsigned char *data, uint32_t bytes) {
+  uint32_t end = atomic_load_explicit(&c->posted, memory_order_acquire);
+  if (data[0] == SAY_SMALL && bytes >= offsetof(say_small, data)) {
+    say_small m;
+    memcpy(&m, data, bytes);
+    uint32_t inside = bytes - (uint32_t)offsetof(say_small, data), at = m.h.seq % SV_SLOTS;
+    if (m.h.seq - c->done >= SV_SLOTS || c->early[at].here || m.bytes > SV_SMALL || inside != (m.bytes <= IN_MESSAGE ? m.bytes : 0)) {
+      nonsense(c);
+      return;
+    }
+    atomic_store_explicit(&c->large, 0, memory_order_relaxed);
+    if (m.h.seq == c->done && c->done != end) {
+      take_small(c, &m);
+    } else {
+      c->early[at].here = 1;
+      c->early[at].m = m;
+    }
+    return;
+  }
+  say s;
+  if (bytes == sizeof s) memcpy(&s, data, sizeof s);
+  if (bytes == sizeof s && s.h.kind == SAY_WANT && (int32_t)(s.h.seq - c->done) >= 0) {
+    c->wanted = s.h.seq + 1;
+    return;
+  }
+  sv_request *q = request_at(c, c->done);
+  if (bytes != sizeof s || s.h.kind != SAY_FILLED || s.h.seq != c->done || c->done == end || s.bytes > q->bytes) {
+    nonsense(c);
+    return;
+  }
+  q->bytes = s.bytes;
+  c->done++;
+  atomic_store_explicit(&c->large, s.bytes >= SV_HELP ? 2 : 1, memory_order_relaxed);
+  finish(q);
+  /* With several streams the sender waits for an acknowledgement. The transport sends it when it is polled again, which NCCL has no reason to
+   * do: so we say something, which carries it. */
+  if (atomic_load_explicit(&c->conn->stats.paths, memory_order_relaxed) < 2) return;
+  say taken = {.h = {.kind = SAY_TAKEN}, .taken = c->done};
+  if (tell(c, &taken, sizeof taken)) c->told = c->done;
+}
+
+/* ---- Both ------------------------------------------------------------------------------------------------------------ */
+
+/* One turn, unless another thread is at it. Whether something moved. */
+static int work(void *arg) {
+  sv_comm *c = arg;
   gccl_net_event ev[16];
-  if (c->broken || push(c)) return c->broken;
+  if (atomic_load(&c->broken) || atomic_flag_test_and_set_explicit(&c->lock, memory_order_acquire)) return 0;
+  if (c->sends) work_sender(c);
   int n = c->ep->ops->poll(c->ep, ev, 16);
   for (int i = 0; i < n && !c->broken; i++) {
     switch (ev[i].kind) {
-    case GCCL_NET_EV_FAULT: failed(c); break;
-    case GCCL_NET_EV_DONE:
-      if (ev[i].cookie < SV_REQUESTS) c->req[ev[i].cookie].done = 1;
-      break;
-    case GCCL_NET_EV_MSG: heard(c, ev[i].data, ev[i].bytes); break;
+    case GCCL_NET_EV_FAULT: broken(c, NP_REMOTE, c->conn->fault.text); break;
+    case GCCL_NET_EV_DONE: finish(request_at(c, (uint32_t)ev[i].cookie)); break;
+    case GCCL_NET_EV_MSG: (c->sends ? sender_heard : receiver_heard)(c, ev[i].data, ev[i].bytes); break;
     }
   }
-  return c->broken ? c->broken : push(c);
+  if (c->sends && n > 0) work_sender(c);
+  if (!c->sends && !c->broken) work_receiver(c);
+  atomic_flag_clear_explicit(&c->lock, memory_order_release);
+  return n > 0;
+}
+
+static int leave_it_to_helper(sv_comm *c) { return c->helper && helper_runs(c->helper); }
+
+/* A free request with the next number, which nobody sees before publish. NULL: none is free. */
+static sv_request *request(sv_comm *c, void *data, size_t bytes, sv_mr *m) {
+  sv_request *q = request_at(c, atomic_load_explicit(&c->posted, memory_order_relaxed));
+  if (atomic_load_explicit(&q->state, memory_order_relaxed) != FREE) return NULL;
+  q->c = c;
+  q->data = data;
+  q->bytes = bytes;
+  q->mr = m;
+  atomic_store_explicit(&q->state, POSTED, memory_order_relaxed);
+  return q;
+}
+
+static void publish(sv_comm *c, int helped) {
+  atomic_store_explicit(&c->posted, atomic_load_explicit(&c->posted, memory_order_relaxed) + 1, memory_order_release);
+  if (helped && c->helper) helper_wake(c->helper);
+  if (!leave_it_to_helper(c)) work(c);
+}
+
+static int inside(const sv_mr *m, const unsigned char *data, size_t bytes) {
+  return data >= m->mr->addr && gccl_net_within(m->mr->bytes, (uint64_t)(data - m->mr->addr), bytes);
+}
+
+int sv_isend(void *comm, void *data, size_t bytes, int tag, void *mhandle, void **out) {
+  (void)tag; /* there is one receive for a send */
+  sv_comm *c = comm;
+  *out = NULL;
+  if (atomic_load(&c->broken)) return c->broken;
+  if (bytes && !inside(mhandle, data, bytes)) return broken(c, NP_INTERNAL, "a buffer is not inside its registration");
+  if (!(*out = request(c, data, bytes, mhandle))) return NP_OK;
+  publish(c, bytes >= SV_HELP);
+  return NP_OK;
+}
+
+int sv_irecv(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **out) {
+  (void)tags;
+  sv_comm *c = comm;
+  *out = NULL;
+  if (atomic_load(&c->broken)) return c->broken;
+  if (n != 1) return broken(c, NP_INTERNAL, "a receive of a number of buffers that is not allowed");
+  if (!inside(mhandles[0], data[0], sizes[0])) return broken(c, NP_INTERNAL, "a buffer is not inside its registration");
+  if (!(*out = request(c, data[0], sizes[0], mhandles[0]))) return NP_OK;
+  publish(c, atomic_load_explicit(&c->large, memory_order_relaxed) > 1);
+  return NP_OK;
+}
+
+int sv_test(void *request, int *done, int *sizes) {
+  sv_request *q = request;
+  sv_comm *c = q->c;
+  int state = atomic_load_explicit(&q->state, memory_order_acquire);
+  *done = 0;
+  if (state != DONE && !leave_it_to_helper(c)) {
+    work(c);
+    state = atomic_load_explicit(&q->state, memory_order_acquire);
+  }
+  if (state != DONE) return atomic_load(&c->broken);
+  if (sizes) *sizes = (int)q->bytes;
+  atomic_store_explicit(&q->state, FREE, memory_order_relaxed);
+  *done = 1;
+  return NP_OK;
 }
 
 int sv_reg(void *comm, void *data, size_t bytes, int type, void **mhandle) {
   sv_comm *c = comm;
   *mhandle = NULL;
   if (type != NP_PTR_HOST) return broken(c, NP_INTERNAL, "it registers host memory only");
-  sv_mr *m = calloc(1, sizeof *m);
+  sv_mr *m = malloc(sizeof *m);
   if (!m) return NP_SYSTEM;
+  m->id = NO_ID;
   gccl_net_mem mem = {.addr = data, .bytes = bytes, .dmabuf = -1};
   char why[GCCL_NET_TEXT];
   if (c->ep->ops->reg(c->ep, &mem, &m->mr, why) < 0) {
@@ -208,123 +459,47 @@ int sv_reg(void *comm, void *data, size_t bytes, int type, void **mhandle) {
 int sv_dereg(void *comm, void *mhandle) {
   sv_comm *c = comm;
   sv_mr *m = mhandle;
-  if (m->told) c->mine[m->id] = NULL;
+  while (atomic_flag_test_and_set_explicit(&c->lock, memory_order_acquire)) sched_yield(); /* the helper, for one turn */
+  if (m->id != NO_ID) c->mine[m->id] = NULL;
   m->mr->ep->ops->dereg(m->mr);
+  atomic_flag_clear_explicit(&c->lock, memory_order_release);
   free(m);
   return NP_OK;
 }
 
-/* Tells the sender of a registration, at its first use. */
-static int tell_reg(sv_comm *c, sv_mr *m) {
-  uint32_t id = 0;
-  while (id < c->nmine && c->mine[id]) id++;
-  if (id == c->nmine) {
-    sv_mr **more = realloc(c->mine, (c->nmine + 32) * sizeof *more);
-    if (!more) return NP_SYSTEM;
-    memset(more + c->nmine, 0, 32 * sizeof *more);
-    c->mine = more;
-    c->nmine += 32;
+sv_comm *sv_comm_new(gccl_net_ep *ep, gccl_net_conn *conn, int sends, int helped, uint64_t go) {
+  sv_comm *c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  c->ep = ep;
+  c->conn = conn;
+  conn->lazy = 1; /* who waits for an acknowledgement is told in a message */
+  c->sends = sends;
+  c->go = go;
+  c->slots_told.id = NO_ID;
+  atomic_flag_clear(&c->lock);
+  c->slots = aligned_alloc(4096, SV_SLOTS * SV_SMALL);
+  gccl_net_mem mem = {.addr = c->slots, .bytes = SV_SLOTS * SV_SMALL, .dmabuf = -1};
+  char why[GCCL_NET_TEXT];
+  if (!c->slots || ep->ops->reg(ep, &mem, &c->slots_mr, why) < 0 || (helped && !(c->helper = helper_start(work, c)))) {
+    if (c->slots_mr) ep->ops->dereg(c->slots_mr);
+    free(c->slots);
+    free(c);
+    return NULL;
   }
-  if (m->mr->blob_bytes > SAY_BLOB) return broken(c, NP_INTERNAL, "a registration does not fit into a message");
-  c->mine[id] = m;
-  m->id = id;
-  m->told = 1;
-  unsigned char data[GCCL_NET_MSG] = {SAY_REG};
-  memcpy(data + 4, &id, 4);
-  memcpy(data + 8, m->mr->blob, m->mr->blob_bytes);
-  tell(c, data, 8 + m->mr->blob_bytes, NULL);
-  return NP_OK;
+  c->slots_told.mr = c->slots_mr;
+  return c;
 }
 
-static sv_request *request_of(sv_comm *c, int n) {
-  for (uint32_t k = 0; k < SV_REQUESTS; k++) {
-    sv_request *q = &c->req[(c->next + k) % SV_REQUESTS];
-    if (q->used) continue;
-    c->next = (uint32_t)(q - c->req) + 1;
-    *q = (sv_request){.c = c, .used = 1, .n = n, .left = n};
-    return q;
-  }
-  return NULL;
+uint64_t sv_comm_go(const sv_comm *c) { return c->go; }
+
+void sv_comm_stop(sv_comm *c) {
+  if (c->helper) helper_stop(c->helper);
+  c->helper = NULL;
 }
 
-/* Offset of a buffer in its registration; -1 if it is not inside. */
-static int64_t offset(const sv_mr *m, const void *data, size_t bytes) {
-  uint64_t off = (uint64_t)((const unsigned char *)data - m->mr->addr);
-  if (bytes == 0) return 0;
-  return (const unsigned char *)data >= m->mr->addr && gccl_net_within(m->mr->bytes, off, bytes) ? (int64_t)off : -1;
-}
-
-int sv_irecv(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **request) {
-  sv_comm *c = comm;
-  *request = NULL;
-  if (progress(c)) return c->broken;
-  if (n < 1 || n > SV_RECVS) return broken(c, NP_INTERNAL, "a receive of a number of buffers that is not allowed");
-  if (say_room(c) < 2 * SV_RECVS) return NP_OK;
-  for (int i = 0; i < n; i++)
-    if (offset(mhandles[i], data[i], sizes[i]) < 0) return broken(c, NP_INTERNAL, "a buffer is not inside its registration");
-  sv_request *q = request_of(c, n);
-  if (!q) return NP_OK;
-  q->seq = c->seq++;
-  for (int i = 0; i < n; i++) {
-    sv_mr *m = mhandles[i];
-    if (!m->told && tell_reg(c, m)) return c->broken ? c->broken : NP_SYSTEM;
-    q->sizes[i] = -1;
-    say s = {.kind = SAY_GRANT, .i = (uint8_t)i, .n = (uint8_t)n, .id = m->id, .seq = q->seq, .tag = tags[i], .bytes = sizes[i]};
-    s.off = (uint64_t)offset(m, data[i], sizes[i]);
-    tell(c, &s, sizeof s, NULL);
-  }
-  if (push(c)) return c->broken;
-  *request = q;
-  return NP_OK;
-}
-
-int sv_isend(void *comm, void *data, size_t bytes, int tag, void *mhandle, void **request) {
-  sv_comm *c = comm;
-  *request = NULL;
-  if (progress(c)) return c->broken;
-  sv_group *g = &c->group[c->seq % SV_GROUPS];
-  int i = 0;
-  while (i < g->n && !(g->at[i].state == 1 && g->at[i].tag == tag)) i++;
-  if (i == g->n || !say_room(c)) return NP_OK; /* no receive yet */
-  if (bytes > g->at[i].bytes) return broken(c, NP_INVALID_USAGE, "a message is longer than the buffer that was posted for it");
-  int64_t off = offset(mhandle, data, bytes);
-  if (off < 0) return broken(c, NP_INTERNAL, "a buffer is not inside its registration");
-  sv_request *q = request_of(c, 1);
-  if (!q) return NP_OK;
-  if (bytes) {
-    gccl_net_wr w = {.op = GCCL_NET_PUT,
-                     .bytes = bytes,
-                     .local = ((sv_mr *)mhandle)->mr,
-                     .loff = (uint64_t)off,
-                     .remote = &c->theirs[g->at[i].id],
-                     .roff = g->at[i].off};
-    char why[GCCL_NET_TEXT];
-    int rc = c->conn->ops->post(c->conn, &w, 1, why);
-    if (rc <= 0) q->used = 0;
-    if (rc == GCCL_NET_EFAULT) return failed(c);
-    if (rc < 0) return broken(c, NP_INTERNAL, why);
-    if (rc == 0) return NP_OK;
-  }
-  q->sizes[0] = (int)bytes;
-  say s = {.kind = SAY_SENT, .i = (uint8_t)i, .seq = c->seq, .bytes = bytes};
-  tell(c, &s, sizeof s, q);
-  g->at[i].state = 2;
-  if (++g->used == g->n) {
-    *g = (sv_group){0};
-    c->seq++;
-  }
-  if (push(c)) return c->broken;
-  *request = q;
-  return NP_OK;
-}
-
-int sv_test(void *request, int *done, int *sizes) {
-  sv_request *q = request;
-  *done = 0;
-  if (!q->done) progress(q->c);
-  if (!q->done) return q->c->broken;
-  for (int i = 0; sizes && i < q->n; i++) sizes[i] = q->sizes[i];
-  q->used = 0;
-  *done = 1;
-  return NP_OK;
+void sv_comm_free(sv_comm *c) {
+  free(c->slots);
+  free(c->mine);
+  free(c->theirs);
+  free(c);
 }

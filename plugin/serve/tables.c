@@ -41,7 +41,7 @@ static int devices(int *n) { return gcclServeDevices(n); }
                          .ptrSupport = NP_PTR_HOST,            \
                          .speed = speed,                       \
                          .maxComms = 65536,                    \
-                         .maxRecvs = SV_RECVS,                 \
+                         .maxRecvs = 1,                        \
                          .netDeviceType = NP_DEVICE_HOST};     \
     MORE return NP_OK;                                         \
   }
@@ -88,9 +88,8 @@ static int isend_v10(void *comm, void *data, size_t bytes, int tag, void *mhandl
   return sv_isend(comm, data, bytes, tag, mhandle, request);
 }
 static int irecv_v8(void *comm, int n, void **data, int *sizes, int *tags, void **mhandles, void **request) {
-  size_t room[SV_RECVS] = {0};
-  for (int i = 0; i < n && i < SV_RECVS; i++) room[i] = (size_t)sizes[i];
-  return sv_irecv(comm, n, data, room, tags, mhandles, request);
+  size_t room = (size_t)sizes[0];
+  return sv_irecv(comm, n, data, &room, tags, mhandles, request);
 }
 static int irecv_v10(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **profiled, void **request) {
   (void)profiled;

@@ -14,15 +14,21 @@ $(GPU_BUNDLE)/bin/$(1): $(wildcard tests/$(1)/prog/*.[ch]) $(CHOST) $(wildcard t
 endef
 $(foreach p,$(GPU_PROGS),$(eval $(call gpu_program,$(p))))
 
+# Plain TCP beside the plugin, called as NCCL does.
+$(GPU_BUNDLE)/bin/netspeed: tests/netplugin/prog/speed.c tests/netplugin/prog/net.h plugin/net/abi.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $< -o $@ -ldl
+GPU_OTHERS := $(GPU_BUNDLE)/bin/netspeed
+
 .PHONY: gpu-bundle
-gpu-bundle: cuda build $(BIN)/kernels-check $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%)
+gpu-bundle: cuda build $(BIN)/kernels-check $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
 	@$(MAKE) --no-print-directory gpu-bundle-files
 
 # The same without the kernels of the GPU, to try the scripts over device/fake.
 .PHONY: gpu-bundle-files
-gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%)
+gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
 	@mkdir -p $(GPU_BUNDLE)/lib $(GPU_BUNDLE)/bin $(GPU_BUNDLE)/include
-	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(GPU_BUNDLE)/lib
+	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libnccl-net-gccl.so $(GPU_BUNDLE)/lib
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
 	@for p in gccl-info gccl-topo gccl-perf gccl-perf-rank kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
 	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || xz -6 -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.xz

@@ -1,8 +1,9 @@
 #!/bin/bash
-# The checks on a GPU machine, from the folder that `make gpu-bundle` made. Four sections of at most eight minutes:
+# The checks on a GPU machine, from the folder that `make gpu-bundle` made. Sections of at most eight minutes:
 #   run.sh 1 | suites   conformance, deadlocks, graphs, faults (parts 3, 4, 5, 7, 8)
 #   run.sh 2 | clients  nccl-tests, cupy                        (part 9)
 #   run.sh 3 | torch    PyTorch                                 (part 9)
 #   run.sh 4 | speed    times beside floors and NVIDIA's NCCL, compute-sanitizer
+#   run.sh 5 | net      NVIDIA's NCCL over our network, beside its own sockets; two minutes
 # One row for each requirement, the table last, and as JSON in $OUT (./out when unset). Exit code 1 if a row fails.
 exec python3 "$(dirname "$0")/run.py" "$@"

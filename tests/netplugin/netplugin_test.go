@@ -57,25 +57,69 @@ func ours(t testing.TB) string {
 	return so
 }
 
-// A C program that calls as NCCL does, in two processes: over each table of our plugin, and over the example.
+// run starts a program over a plugin and looks for its last word.
+func run(t *testing.T, env []string, args ...string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), ": ok\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A C program that calls as NCCL does, in two processes: over each table of our plugin, with a thread for each connection, with several
+// streams, and over the example.
 func TestCallingPattern(t *testing.T) {
 	dir := t.TempDir()
 	for name, p := range map[string]struct {
 		so       string
 		versions []int
-	}{"gccl": {ours(t), []int{8, 9, 10, 11}}, "example": {examplePlugin(t), []int{8, 11}}} {
+		env      []string
+	}{
+		"gccl":    {ours(t), []int{8, 9, 10, 11}, nil},
+		"helped":  {ours(t), []int{11}, []string{"NCCL_SOCKET_NTHREADS=1"}},
+		"streams": {ours(t), []int{11}, []string{"NCCL_SOCKET_NTHREADS=2", "NCCL_NSOCKS_PERTHREAD=2"}},
+		"example": {examplePlugin(t), []int{8, 11}, nil},
+	} {
 		for _, v := range p.versions {
 			t.Run(fmt.Sprintf("%s/v%d", name, v), func(t *testing.T) {
 				prog := filepath.Join(dir, fmt.Sprint("pattern", v))
 				gcc(t, fmt.Sprint("-DV=", v), "-o", prog, "prog/pattern.c", "-ldl")
-				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
-				defer cancel()
-				out, err := exec.CommandContext(ctx, prog, p.so).CombinedOutput()
-				if err != nil || !strings.Contains(string(out), ": ok\n") {
-					t.Errorf("%v\n%s", err, out)
-				}
+				run(t, p.env, prog, p.so)
 			})
 		}
+	}
+}
+
+// The program that measures; here its bytes count: 16 MiB each way at once.
+func TestSpeedProgram(t *testing.T) {
+	prog := filepath.Join(t.TempDir(), "speed")
+	gcc(t, "-o", prog, "prog/speed.c", "-ldl")
+	run(t, nil, prog, ours(t), "1")
+}
+
+// The script that compares on a GPU machine, with this library in NCCL's place and the stand-in for the driver: its checks of results run,
+// its figures mean nothing here.
+func TestComparisonScript(t *testing.T) {
+	driver, err := rankrun.FakeDriver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	so := ours(t)
+	lib := filepath.Dir(so)
+	kernels := filepath.Join(lib, "libgccl_kernels_cpu.so")
+	if _, err := os.Stat(kernels); err != nil {
+		t.Fatalf("%v; run make kernels-cpu", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "python3", "../gpu/nccl_net.py", filepath.Join(lib, "libnccl.so.2"), so, filepath.Join(t.TempDir(), "out.json"), "1")
+	cmd.Env = append(os.Environ(), "GCCL_NET_DRIVER="+driver, "GCCL_CUDA_LIBRARY="+driver, "LD_LIBRARY_PATH="+filepath.Dir(driver), "GCCL_FAKE_KERNELS="+kernels,
+		"GCCL_NET_MARK=", "GCCL_NET_MAX=32768", "GCCL_NET_DEADLINE=60")
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "every result right") != 4 || !strings.Contains(string(out), "| all_reduce | 32768 |") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
