@@ -181,7 +181,7 @@ typedef struct gccl_cuda_batch {
   int nops;
   uint64_t ticket;
   /* State. */
-  int phase, announced, rc, blocked_on;
+  int phase, announced, rc, blocked_on, told_on;
   int lends; /* memory for buffers that the executors cannot open */
   int leave; /* the executor's call is not to be waited for any longer */
   int late;  /* "ready" goes into the stream together with the wait for "done" */
@@ -189,8 +189,8 @@ typedef struct gccl_cuda_batch {
    * or the word of an executor (-1: none). */
   gccl_cuda_event *end;
   int executor;
-  gccl_op *blocked;
-  CUstream stream; /* all of it runs here */
+  gccl_op *blocked, *told; /* told: the probe knows that it waits for rank told_on */
+  CUstream stream;         /* all of it runs here */
   uint64_t capture;
   int slot;
   CUgraph graph;

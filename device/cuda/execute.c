@@ -2,6 +2,7 @@
  * launches one ordinary kernel that does the work of all of them. */
 #include <string.h>
 
+#include "../host/exec/probe.h"
 #include "kernels/kernels.h"
 #include "launch.h"
 
@@ -280,6 +281,7 @@ static int alone(pass *p, gccl_op *x) {
 }
 
 static int run(pass *p, gccl_op *x, int only) {
+  if (gccl_probed(x->comm)) gccl_probe_step(x, GCCL_STEP_LAUNCH, NULL, -1);
   switch (x->kind) {
   case GCCL_DO_COLL: return collective(p, x, only);
   case GCCL_DO_RECV: return message(p, x);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../host/exec/probe.h"
 #include "launch.h"
 
 int gccl_cuda_failed(struct ncclComm *c, CUresult e, const char *what) {
@@ -132,6 +133,8 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
   if (b->capture && (b->slot = gccl_cuda_slot(b)) < 0) return GCCL_RC_CUDA;
   b->ready = NULL;
   b->phase = PH_PUBLISH;
+  if (gccl_probed(c))
+    for (int i = 0; i < b->nops; i++) gccl_probe_run(&b->ops[i]);
   return 0;
 }
 
@@ -235,6 +238,11 @@ static int turn(many *m, gccl_cuda_batch *b, int up_to) {
     }
     if (r == GCCL_BLOCKED) {
       int progress = b->blocked && b->blocked->moved;
+      if (b->blocked && gccl_probed(c) && (b->told != b->blocked || b->told_on != b->blocked_on)) {
+        b->told = b->blocked;
+        b->told_on = b->blocked_on;
+        gccl_probe_step(b->blocked, GCCL_WAIT_PEERS, NULL, b->blocked_on);
+      }
       if (b->blocked) b->blocked->moved = 0;
       return moved | progress;
     }

@@ -28,8 +28,8 @@ enum gccl_event_kind {
   GCCL_EV_PUT_DONE = 11 /* the transport has completed it. arg: the same number */
 };
 
-/* Waits of an operation that are not ops of its plan; beside enum gccl_kind. */
-enum gccl_trace_wait { GCCL_WAIT_GUARD = 16, GCCL_WAIT_PEERS = 17, GCCL_WAIT_MESSAGE = 18 };
+/* Waits of an operation that are not ops of its plan, and on CUDA the launch of its kernel; beside enum gccl_kind. */
+enum gccl_trace_wait { GCCL_WAIT_GUARD = 16, GCCL_WAIT_PEERS = 17, GCCL_WAIT_MESSAGE = 18, GCCL_STEP_LAUNCH = 19 };
 
 /* One record: a line, so that a ring's producer and its reader share no line of a record that is being written. Times are
  * CLOCK_MONOTONIC, which all processes of a host share; inside a ring they are counts of exec/tick.h. */

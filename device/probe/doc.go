@@ -41,7 +41,7 @@ type Event struct {
 const (
 	opReduce, opPut, opGet, opSignal, opWait = 0, 1, 2, 3, 4
 
-	waitGuard, waitPeers, waitMessage = 16, 17, 18
+	waitGuard, waitPeers, waitMessage, stepLaunch = 16, 17, 18, 19
 )
 
 // enum gccl_op_kind.
@@ -92,5 +92,8 @@ func (e *Event) text() string {
 	return string(e.Text[:])
 }
 
-// sideBySide says whether operations of this kind overlap on their communicator: all but collectives may.
-func (e *Event) sideBySide() bool { return e.op() != doColl }
+// sideBySide says whether operations of this kind overlap on their communicator: all but collectives of the host executor may. On
+// CUDA a group's operations are launched together.
+func (e *Event) sideBySide() bool { return e.op() != doColl || e.text() == leader }
+
+const leader = "leader" // in place of a method: one rank's kernel does the work of all

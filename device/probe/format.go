@@ -137,6 +137,15 @@ func (w *Writer) op(b []byte, o *operation, to uint64, rc int32, unfinished bool
 	if r.sideBySide() {
 		var cat, name string
 		switch r.op() {
+		case doColl:
+			return w.pair(b, "plan", r.collName()+" "+r.text(), w.id(r.Comm, 'm', r.CallNumber), r.Comm, r.NS, to, func(b []byte) []byte {
+				b = num(b, "call", int64(r.CallNumber))
+				b = num(b, "count", int64(r.Count))
+				b = word(b, "type", nameIn(typeNames, int(r.DType)))
+				b = word(b, "op", nameIn(redNames, int(r.Red)))
+				b = num(b, "root", int64(r.Peer))
+				return result(b, rc, unfinished)
+			})
 		case doSend:
 			cat, name = "message", "send to rank "
 		case doRecv:
@@ -179,7 +188,7 @@ func (w *Writer) op(b []byte, o *operation, to uint64, rc int32, unfinished bool
 }
 
 var stepNames = [256]string{opReduce: "reduce", opPut: "put", opGet: "get",
-	waitGuard: "wait for old readers", waitPeers: "wait for records", waitMessage: "wait"}
+	waitGuard: "wait for old readers", waitPeers: "wait for records", waitMessage: "wait", stepLaunch: "launch"}
 
 // syncNames are those of ops with an enum gccl_sync.
 var syncNames = [...][4]string{opSignal: {"signal step", "signal data", "signal credit", "signal"},
@@ -192,7 +201,7 @@ func (w *Writer) step(b []byte, o *operation, to uint64, unfinished bool) []byte
 	}
 	s := &o.step
 	cat := "step"
-	if s.What == opWait || s.What >= waitGuard {
+	if s.What == opWait || s.What >= waitGuard && s.What != stepLaunch {
 		cat = "wait"
 	}
 	name := stepNames[s.What]

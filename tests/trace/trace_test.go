@@ -47,6 +47,12 @@ func runWith(t *testing.T, args []string, env ...string) []probe.Input {
 	args = append(args, "--limit", "80")
 	env = append([]string{"GCCL_TRACE=" + filepath.Join(dir, "run.json"), "NCCL_DEBUG=WARN"}, env...)
 	program.Check(t, rankrun.Spec{Args: args, Env: env, Deadline: 90 * time.Second})
+	return traces(t, dir)
+}
+
+// traces reads the files of a folder, which must be whole and good.
+func traces(t *testing.T, dir string) []probe.Input {
+	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "run.*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no trace in %s: %v", dir, err)
@@ -273,5 +279,45 @@ func TestLimitAndBadPath(t *testing.T) {
 		Env: []string{"GCCL_TRACE=/none/such/x.json"}})
 	if !r.Failed() || !strings.Contains(r.Stdout+r.Stderr, "GCCL_TRACE") {
 		t.Errorf("a file that cannot be made: %v", r)
+	}
+}
+
+// On CUDA, over the stand-in for the driver: every call has its operation, collectives are launched by the rank that executes, and ranks
+// wait for records. One rank's calls are copies.
+func TestCUDA(t *testing.T) {
+	driver, err := rankrun.FakeDriver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels := filepath.Join(filepath.Dir(filepath.Dir(driver)), "libgccl_kernels_cpu.so")
+	if _, err := os.Stat(kernels); err != nil {
+		t.Fatalf("%v; run make kernels-cpu", err)
+	}
+	hostapi, err := rankrun.Build("hostapi", "tests/hostapi/prog")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hostapi.Close()
+	for _, launch := range []string{"threads", "procs", "group"} {
+		for _, suite := range []string{"groups", "streams"} {
+			t.Run(launch+"/"+suite, func(t *testing.T) {
+				dir := t.TempDir()
+				hostapi.Check(t, rankrun.Spec{
+					Args: []string{"--memory", "cuda", "--suite", suite, "--launch", launch, "--ranks", "3", "--limit", "80"},
+					Env: []string{"GCCL_TRACE=" + filepath.Join(dir, "run.json"), "NCCL_DEBUG=WARN", "LD_LIBRARY_PATH=" + filepath.Dir(driver),
+						"GCCL_CUDA_LIBRARY=" + driver, "GCCL_FAKE_KERNELS=" + kernels},
+					Deadline: 90 * time.Second})
+				in := traces(t, dir)
+				n := count(in)
+				// Suite groups has some that fail before anything runs.
+				if ops := n["plan"] + n["copy"] + n["message"] + n["onesided"]; ops == 0 || ops > n["call"] || suite == "streams" && ops != n["call"] {
+					t.Errorf("%d calls have %d operations: %v", n["call"], ops, n)
+				}
+				// A thread that drives all ranks finds every record.
+				if n["plan"] == 0 || n["step launch"] < n["plan"]/3 || (n["wait"] == 0) != (launch == "group") || n["channel"] != 0 {
+					t.Errorf("no plans, launches or waits: %v", n)
+				}
+			})
+		}
 	}
 }
