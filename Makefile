@@ -240,7 +240,7 @@ $(VENV)/ready: python/tests/requirements.txt
 	touch $@
 
 .PHONY: test-python bench-python examples-python wheel test-wheel
-test-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready
+test-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/test/libcuda_fake.so kernels-cpu $(VENV)/ready
 	GCCL_LIBRARY=$(ROOT)/$(LIB)/libgccl.so $(VENV)/bin/python -m pytest -c python/pyproject.toml python/tests
 
 examples-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready

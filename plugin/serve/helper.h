@@ -8,7 +8,7 @@ typedef struct helper helper;
 /* work returns whether something moved; it is called by one thread at a time only if it sees to that itself. NULL: no thread could be had. */
 helper *helper_start(int (*work)(void *), void *arg);
 void helper_wake(helper *);
-int helper_runs(helper *); /* whether the caller may leave the work to it */
+int helper_runs(helper *);  /* whether the caller may leave the work to it */
 void helper_stop(helper *); /* when work has returned for the last time */
 
 #endif

@@ -1,6 +1,7 @@
 """The backend of torch.distributed on CPU tensors. With torch 1.13 and later; what a version lacks is skipped by name."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -44,6 +45,14 @@ def test_ddp_equals_gloo(tmp_path):
     assert loss[-1] < loss[0]
     torch.testing.assert_close(torch.tensor(loss), torch.tensor(loss_gloo), rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(weights, weights_gloo, rtol=1e-4, atol=1e-6)
+
+
+def test_messages_of_ranks_that_meet_over_tcp():
+    """A thread that waits for a key of the store must not keep others from setting theirs."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    ranks.launch(ranks.messages, 2, meet=f"tcp://127.0.0.1:{port}")
 
 
 def test_a_late_rank_is_a_timeout():

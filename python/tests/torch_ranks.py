@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+DEVICE = os.environ.get("GCCL_TEST_DEVICE", "cpu")  # "cuda": every tensor is there, and all ranks share the GPU
 MODERN = hasattr(dist, "all_gather_into_tensor") and int(torch.__version__.split(".")[0]) >= 2
 
 
@@ -16,7 +17,9 @@ def _join(rank, n, path, seconds):
     import gccl.torch  # noqa: F401  registers the backend
 
     torch.set_num_threads(1)
-    dist.init_process_group("gccl", init_method=f"file://{path}", rank=rank, world_size=n, timeout=datetime.timedelta(seconds=seconds))
+    if DEVICE != "cpu":
+        torch.set_default_device(DEVICE)
+    dist.init_process_group("gccl", init_method=path if "://" in path else f"file://{path}", rank=rank, world_size=n, timeout=datetime.timedelta(seconds=seconds))
 
 
 def serve(n, rank, pipe, path):
@@ -40,10 +43,10 @@ def _rank(rank, function, n, path, args, seconds):
     dist.destroy_process_group()
 
 
-def launch(function, n, *args, seconds=60):
-    """function(rank, n, *args) on n fresh processes of a process group; raises the first failure."""
+def launch(function, n, *args, seconds=60, meet=None):
+    """function(rank, n, *args) on n fresh processes of a process group, which meet at a URL; raises the first failure."""
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_rank, (function, n, os.path.join(folder, "rendezvous"), args, seconds), nprocs=n)
+        mp.spawn(_rank, (function, n, meet or os.path.join(folder, "rendezvous"), args, seconds), nprocs=n)
 
 
 def same(got, want, what):
@@ -171,6 +174,8 @@ def asynchronous(rank, n):
     works = [dist.all_reduce(x, async_op=True) for x in xs]
     for k, w in reversed(list(enumerate(works))):  # waited for in another order
         w.wait()
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()  # waiting orders the stream only
         assert w.is_completed() and w.is_success()
         same(xs[k], torch.full((1000,), float(n * k + n * (n - 1) / 2)), "asynchronous")
     x = torch.ones(5)
@@ -212,7 +217,7 @@ def groups(rank, n):
         dist.broadcast(y, n - 1, group=pair)
         same(y, torch.full((3,), float(n - 1)), "pair")
     dist.barrier()
-    assert dist.get_backend() == "gccl"
+    assert dist.get_backend() in ("gccl", "nccl")
 
 
 def coalesced(rank, n):
@@ -269,10 +274,10 @@ def train(rank, n, path, steps=30):
 
     m = DistributedDataParallel(model(), bucket_cap_mb=0.01)  # several buckets
     optimizer = torch.optim.SGD(m.parameters(), lr=0.05)
-    g = torch.Generator().manual_seed(rank)
+    g = torch.Generator(device="cpu").manual_seed(rank)
     losses = []
     for _ in range(steps):
-        x = torch.randn(8, 16, generator=g)
+        x = torch.randn(8, 16, generator=g, device="cpu").to(DEVICE)
         loss = ((m(x) - torch.sin(x.sum(1, keepdim=True))) ** 2).mean()
         optimizer.zero_grad()
         loss.backward()

@@ -2,12 +2,15 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 
 import gpulib
 from gpulib import BUNDLE, OUT, Mps
 
-SECONDS = dict(net=118)  # of sections that are shorter than others
+SECONDS = dict(net=118, python=178, tools=60)  # of sections that are shorter than others
 
 
 def compared(r, x, path):
@@ -52,4 +55,59 @@ def net(r):
         print(x.text)
 
 
-SECTIONS = dict(net=net)
+def python(r):
+    """The package and its backend for PyTorch with buffers on the GPU; ranks share it as processes."""
+    import run
+
+    tests = os.path.join(BUNDLE, "python", "tests")
+    if not gpulib.output([sys.executable, "-c", "import numpy; print(1)"]):
+        return r.row("G", "the Python package", "not run", "no numpy")
+
+    def package(n, store):
+        return r.step("package %d %s" % (n, store), [sys.executable, tests + "/cuda_ranks.py", str(n), store], 60, r.python(NCCL_DEBUG="WARN"))
+
+    for n in (2, 4):
+        r.judge("G", "package on memory of the driver: op x type against numpy, messages, windows, %d ranks" % n, [package(n, "driver")])
+        r.judge("G", "package on torch CUDA tensors, also its current stream, %d ranks" % n, [package(n, "torch")])
+        r.judge("G", "backend gccl on CUDA tensors: collectives, messages, asynchronous, coalesced, objects, %d ranks" % n, [run.script(r, "backend.py", [str(n), "gccl"], 60)])
+        r.judge("G", "backend gccl, the collectives of section torch, %d ranks" % n, [run.script(r, "collectives.py", [str(n), "gccl"], 60)])
+        r.judge("G", "backend nccl under LD_PRELOAD: asynchronous, objects, groups, coalesced, %d ranks" % n, [run.script(r, "backend.py", [str(n), "nccl"], 60)])
+    run.train_rows(r, (2, 4), "gccl", "G")
+
+
+def tools(r):
+    """gccl-doctor, gccl-info and gccl-top; what they print is for the eye."""
+    for name, argv, codes in (
+        ("gccl-doctor", [BUNDLE + "/bin/gccl-doctor"], (0, 1)),  # 1: it has found something to repair
+        ("gccl-doctor as JSON", [BUNDLE + "/bin/gccl-doctor", "--json"], (0, 1)),
+        ("gccl-info", [BUNDLE + "/bin/gccl-info"], (0,)),
+        ("gccl-info --run", [BUNDLE + "/bin/gccl-info", "--run"], (0,)),
+        ("gccl-topo show", [BUNDLE + "/bin/gccl-topo", "show"], (0,)),
+    ):
+        shown(r, name, r.step(name, argv, 20), codes)
+    # Ranks that are at work while gccl-top looks.
+    work = subprocess.Popen([BUNDLE + "/bin/cuda", "--memory", "cuda", "--suite", "fill", "--launch", "procs", "--ranks", "3", "--limit", "20"], env=r.ours(GCCL_TEST_ROUNDS="100000"),
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        seen = None
+        for _ in range(20):  # until they have a communicator
+            seen = r.step("gccl-top", [BUNDLE + "/bin/gccl-top", "--once"], 10)
+            if seen is None or not seen.ok or "rank" in seen.text:
+                break
+            time.sleep(0.5)
+    finally:
+        os.killpg(work.pid, signal.SIGKILL)
+        work.wait()
+    shown(r, "gccl-top beside three ranks at work", seen, (0,), "rank")
+
+
+def shown(r, name, x, codes, needs=""):
+    """Prints the output of a tool; its row says whether there is some."""
+    if x is None:
+        return r.row("G", name, "not run", "no time")
+    print("\n---- %s, code %s\n%s" % (name, x.code, x.text))
+    good = not x.late and x.code in codes and x.text.strip() and needs in x.text
+    r.row("G", name + ": to be looked at", "pass" if good else "fail", "code %s, %d lines" % (x.code, len(x.text.splitlines())))
+
+
+SECTIONS = dict(net=net, python=python, tools=tools)

@@ -30,11 +30,12 @@ gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
 	@mkdir -p $(GPU_BUNDLE)/lib $(GPU_BUNDLE)/bin $(GPU_BUNDLE)/include
 	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libnccl-net-gccl.so $(GPU_BUNDLE)/lib
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
-	@for p in gccl-info gccl-topo gccl-perf gccl-perf-rank kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
+	@for p in gccl-info gccl-info-probe gccl-doctor gccl-top gccl-topo gccl-perf gccl-perf-rank kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
 	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || xz -6 -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.xz
 	@install -m 644 include/*.h $(GPU_BUNDLE)/include
 	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/torch $(GPU_BUNDLE)/
-	@rm -rf $(GPU_BUNDLE)/nccl-tests $(GPU_BUNDLE)/__pycache__ $(GPU_BUNDLE)/torch/__pycache__
+	@mkdir -p $(GPU_BUNDLE)/python && cp -r python/gccl python/tests $(GPU_BUNDLE)/python/ && rm -rf $(GPU_BUNDLE)/python/gccl/lib
+	@rm -rf $(GPU_BUNDLE)/nccl-tests && find $(GPU_BUNDLE) -name __pycache__ -prune -exec rm -rf {} +
 	@[ -z "$(NCCL_TESTS_SRC)" ] || { mkdir -p $(GPU_BUNDLE)/nccl-tests && cp -r $(NCCL_TESTS_SRC)/. $(GPU_BUNDLE)/nccl-tests/ && rm -rf $(GPU_BUNDLE)/nccl-tests/.git; }
 	@{ git rev-parse --short HEAD; git diff --quiet HEAD || echo "and changes"; } 2>/dev/null | paste -sd' ' > $(GPU_BUNDLE)/COMMIT
 	@mib=$$(du -sm $(GPU_BUNDLE) | cut -f1); echo "$(GPU_BUNDLE): $$mib MiB"; \

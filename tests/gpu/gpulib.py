@@ -52,6 +52,12 @@ class Report:
     def ours(self, **more):
         return dict(self.environment, LD_LIBRARY_PATH=self.lib + ":" + self.environment.get("LD_LIBRARY_PATH", ""), **more)
 
+    def python(self, **more):
+        """The package of the bundle for Python, without pip."""
+        tests, path = os.path.join(BUNDLE, "python", "tests"), os.path.join(BUNDLE, "python")
+        return self.ours(PYTHONPATH=os.pathsep.join([path, tests, self.environment.get("PYTHONPATH", "")]), GCCL_LIBRARY=self.lib + "/libgccl.so",
+                         GCCL_PYTHON_TESTS=tests, **more)
+
     def kernels(self):
         """The file of the fat binary, or None."""
         packed, plain = os.path.join(BUNDLE, "lib", "kernels.fatbin.xz"), os.path.join(WORK, "kernels.fatbin")

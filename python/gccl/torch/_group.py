@@ -8,6 +8,7 @@ their other end, as with gloo.
 from __future__ import annotations
 
 import collections
+import time
 import weakref
 
 import torch
@@ -19,7 +20,7 @@ from .. import _exit
 from .._buffers import Buffer
 from .._errors import NcclInvalid
 from .._types import BY_NAME
-from ._work import AllWork, Channel, CudaWork, GcclWork
+from ._work import AllWork, Channel, CudaMessage, CudaWork, GcclWork, bind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,28 +162,44 @@ class ProcessGroupGccl(ProcessGroup):
 
     # ---- Channels --------------------------------------------------------------------------------------------------
 
-    def _channel(self, key: str, size: int, rank: int, device: str) -> Channel:
+    def _channel(self, key: str, size: int, rank: int, like: Tensor) -> Channel:
+        """like: a tensor that says for which memory."""
         channel = self._channels.get(key)
         if channel is None:
+            device = like.device
 
             def make(comm: gccl.Communicator) -> None:
+                if device.type == "cuda":
+                    bind(device)
                 if rank == 0:
                     unique_id = gccl.get_unique_id()
                     self._store.set(f"gccl/{key}", bytes(unique_id))
                 else:
-                    unique_id = gccl.UniqueId.from_bytes(bytes(self._store.get(f"gccl/{key}")))
-                comm.initialize(size, rank, unique_id, gccl.NCCLConfig(comm_name=f"torch {self._name} {key}"), device=device)
+                    unique_id = gccl.UniqueId.from_bytes(self._await(f"gccl/{key}"))
+                comm.initialize(size, rank, unique_id, gccl.NCCLConfig(comm_name=f"torch {self._name} {key}"),
+                                device="host" if device.type == "cpu" else device.type)
 
             name = f"rank {self._rank} of {self._size}, {key}"
             channel = self._channels[key] = Channel(name, make, self._timeout)
         return channel
 
+    def _await(self, key: str) -> bytes:
+        """What another rank puts into the store. Not store.get, which waits with the store's connection in its hands: the thread of another
+        channel could not put there what a peer waits for."""
+        end, nap = time.monotonic() + self._timeout, 0.0005
+        while not self._store.check([key]):
+            if time.monotonic() > end:
+                raise TimeoutError(f"rank {self._rank}: no rank has made {key} within {self._timeout} s")
+            time.sleep(nap)
+            nap = min(nap * 2, 0.01)
+        return bytes(self._store.get(key))
+
     def _run(self, call: str, outputs: Tensors, job: Callable[[gccl.Communicator], None], opts: Any = None, like: Any = None) -> Any:
         """Makes a collective of a job."""
         t = outputs[0] if like is None else like
         if t.is_cuda:
-            return self._run_cuda(self._channel("cuda", self._size, self._rank, "cuda"), outputs or [t], job)
-        work = GcclWork(self._channel("cpu", self._size, self._rank, "host"), call, job, outputs, getattr(opts, "timeout", None))
+            return self._run_cuda(self._channel("cuda", self._size, self._rank, t), outputs or [t], job)
+        work = GcclWork(self._channel("cpu", self._size, self._rank, t), call, job, outputs, getattr(opts, "timeout", None))
         return self._submit(work, getattr(opts, "asyncOp", True))
 
     def _submit(self, work: GcclWork, now: bool) -> Any:
@@ -392,22 +409,20 @@ class ProcessGroupGccl(ProcessGroup):
             comm.recv(_raw(b), 0)
             _back(b, t)
 
-        return self._message("recv", t, peer, self._rank, tag, job)
+        return self._message("recv", t, peer, self._rank, tag, job, b)
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Any:
         raise NcclInvalid("backend gccl: recv without a source rank is not supported: name the sender")
 
-    def _message(self, call: str, t: Tensor, source: int, target: int, tag: int, job: Callable[[gccl.Communicator], None]) -> Any:
+    def _message(self, call: str, t: Tensor, source: int, target: int, tag: int, job: Callable[[gccl.Communicator], None], *used: Tensor) -> Any:
         """A message from source to target has a communicator of two ranks: 0 sends, 1 receives."""
         if tag != 0:
             raise NcclInvalid(f"backend gccl: {call} with tag {tag}: there are no tags; messages of a pair match in order")
         if source == target:
             raise NcclInvalid(f"backend gccl: {call}: rank {source} and itself: copy the tensor")
         kind = "cuda" if t.is_cuda else "host"
-        channel = self._channel(f"{kind} messages {source}-{target}", 2, 0 if source == self._rank else 1, kind)
-        if t.is_cuda:
-            return self._run_cuda(channel, [t], job)
-        return self._submit(GcclWork(channel, call, job, [t]), True)
+        channel = self._channel(f"{kind} messages {source}-{target}", 2, 0 if source == self._rank else 1, t)
+        return self._submit(CudaMessage(channel, call, job, t, *used) if t.is_cuda else GcclWork(channel, call, job, [t]), True)
 
 
 def _rows(t: Tensor, splits: List[int], n: int) -> Tensors:

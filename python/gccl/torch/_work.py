@@ -48,6 +48,7 @@ class Channel:
         self._thread: Optional[threading.Thread] = None
         self.running: Optional[GcclWork] = None  # for the watch
         self.since = 0.0
+        self.stream: Any = None  # of CUDA messages
 
     def submit(self, work: GcclWork, now: bool) -> None:
         """Enqueues a job. now: somebody has to run it even if nobody waits for it."""
@@ -239,9 +240,12 @@ class GcclWork(Work):
     def source_rank(self) -> int:
         return -1
 
+    def _future(self) -> torch.futures.Future:
+        return torch.futures.Future()
+
     def get_future(self) -> torch.futures.Future:
         """A future of the outputs."""
-        future: torch.futures.Future = torch.futures.Future()
+        future = self._future()
         self._futures.append(future)
         self._start()
         if self.done:
@@ -278,6 +282,51 @@ class CudaWork(Work):
 
     def get_future(self) -> torch.futures.Future:
         return self._future
+
+
+def bind(device: torch.device) -> None:
+    """Makes a device and its context the calling thread's, for calls that do not go through torch."""
+    torch.cuda.set_device(device)
+    torch.cuda.current_stream(device).query()  # the first call of a thread that needs the context; set_device may do nothing
+
+
+class CudaMessage(GcclWork):
+    """A message between CUDA tensors: on a stream of its channel, because one that is behind another on the current stream would wait for
+    it, and with it for a peer that waits for this one. The channel's thread enqueues it: the first of a pair waits for the other end."""
+
+    def __init__(self, channel: Channel, what: str, job: Job, tensor: torch.Tensor, *used: torch.Tensor) -> None:
+        device = tensor.device
+        if channel.stream is None:
+            channel.stream = torch.cuda.Stream(device)
+        self._stream = stream = channel.stream
+        self._after = after = torch.cuda.Event()
+        before = torch.cuda.Event()
+        before.record(torch.cuda.current_stream(device))
+        for t in (tensor, *used):
+            t.record_stream(stream)
+
+        def on_its_stream(comm: Communicator) -> None:
+            with torch.cuda.device(device), torch.cuda.stream(stream):
+                stream.wait_event(before)
+                job(comm)
+                after.record(stream)
+
+        super().__init__(channel, what, on_its_stream, [tensor])
+
+    def wait(self, timeout: Any = None) -> bool:
+        super().wait(timeout)  # it is enqueued
+        torch.cuda.current_stream(self._outputs[0].device).wait_event(self._after)
+        return True
+
+    def is_completed(self) -> bool:
+        return super().is_completed() and (self.error is not None or self._after.query())
+
+    def _future(self) -> torch.futures.Future:
+        return torch.futures.Future(devices=[self._outputs[0].device])
+
+    def _settle(self) -> None:
+        with torch.cuda.stream(self._stream):  # what a future's user has to wait for
+            super()._settle()
 
 
 class AllWork(Work):

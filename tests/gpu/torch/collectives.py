@@ -1,4 +1,4 @@
-"""Every collective of torch.distributed with the nccl backend: python3 collectives.py NRANKS"""
+"""Every collective of torch.distributed with the backend nccl, or gccl: python3 collectives.py NRANKS [BACKEND]"""
 
 import sys
 
@@ -15,8 +15,8 @@ def same(name, got, want):
 
 def main(rank, n):
     if rank == 0:
-        print("library:", common.library(), "version", torch.cuda.nccl.version(), flush=True)
-    dev = torch.device("cuda", torch.cuda.current_device())
+        print("library:", common.library(), flush=True)
+    dev = common.device()
     total = n * (n + 1) // 2
     for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8, torch.int8):
         for count in (1, 17, 1000, 100003):
@@ -94,13 +94,14 @@ def main(rank, n):
     for k, (work, x) in enumerate(zip(works, xs)):
         work.wait()
         same("asynchronous all_reduce", x, torch.full((5000,), float(n * k + n * (n - 1) // 2)))
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        x = torch.full((777,), float(rank), device=dev)
-        dist.all_reduce(x)
-    side.synchronize()
-    same("all_reduce on a stream", x, torch.full((777,), float(n * (n - 1) // 2)))
+    if dev.type == "cuda":
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            x = torch.full((777,), float(rank), device=dev)
+            dist.all_reduce(x)
+        side.synchronize()
+        same("all_reduce on a stream", x, torch.full((777,), float(n * (n - 1) // 2)))
     dist.barrier()
 
 
-common.start(int(sys.argv[1]), main)
+common.start(int(sys.argv[1]), main, (sys.argv[2:] or ["nccl"])[0])

@@ -8,6 +8,16 @@ import sys
 import time
 
 
+DEVICE = os.environ.get("GCCL_TEST_DEVICE", "cuda")  # "cpu": to try the scripts where there is no GPU, with backends gccl and gloo
+
+
+def device():
+    """Where this rank's tensors are."""
+    import torch
+
+    return torch.device("cuda", torch.cuda.current_device()) if DEVICE == "cuda" else torch.device(DEVICE)
+
+
 def start(nranks, main, backend="nccl", deadline=200):
     """In the parent: runs this script again for each rank and ends with their worst code. In a rank: calls main(rank, nranks)."""
     if "GCCL_TORCH_RANK" not in os.environ:
@@ -16,7 +26,10 @@ def start(nranks, main, backend="nccl", deadline=200):
     import torch.distributed as dist
 
     rank = int(os.environ["GCCL_TORCH_RANK"])
-    torch.cuda.set_device(rank % int(os.environ.get("GCCL_DEVICES", "1")))
+    if os.environ["GCCL_TORCH_BACKEND"] == "gccl":
+        import gccl.torch  # noqa: F401  registers the backend
+    if DEVICE == "cuda":
+        torch.cuda.set_device(rank % int(os.environ.get("GCCL_DEVICES", "1")))
     torch.backends.cuda.matmul.allow_tf32 = False
     dist.init_process_group(
         backend=os.environ["GCCL_TORCH_BACKEND"],
@@ -26,7 +39,8 @@ def start(nranks, main, backend="nccl", deadline=200):
         timeout=datetime.timedelta(seconds=90),
     )
     main(rank, int(os.environ["GCCL_TORCH_SIZE"]))
-    torch.cuda.synchronize()
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
     dist.destroy_process_group()
     print(f"rank {rank}: ok", flush=True)
 

@@ -1,4 +1,4 @@
-"""Trains a small model with DDP or FSDP and prints its losses: python3 train.py ddp|fsdp NRANKS nccl|gloo OUT.json [workers]
+"""Trains a small model with DDP or FSDP and prints its losses: python3 train.py ddp|fsdp NRANKS nccl|gccl|gloo OUT.json [workers]
 
 The data does not depend on the backend, so losses of two backends can be compared."""
 
@@ -27,11 +27,11 @@ class Samples(torch.utils.data.Dataset):
 
 
 def main(rank, n):
-    dev = torch.device("cuda", torch.cuda.current_device())
+    dev = common.device()
     torch.manual_seed(7)
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 1)).to(dev)
     if mode == "ddp":
-        model = nn.parallel.DistributedDataParallel(model, device_ids=[dev.index])
+        model = nn.parallel.DistributedDataParallel(model, device_ids=None if dev.index is None else [dev.index])
     else:
         from torch.distributed.fsdp import fully_shard
 
