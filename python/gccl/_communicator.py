@@ -19,39 +19,28 @@ import time
 import weakref
 
 from . import _exit, _group, _interrupt
-from ._buffers import HOST, resolve
+from ._call import IN_PROGRESS
+from ._collectives import Collectives
 from ._errors import NcclInvalid, error_of
-from ._library import calls, check, get_error_string, last_error
-from ._resources import CustomRedOp, RegisteredBufferHandle, RegisteredWindowHandle, scalar_of
-from ._stream import Stream, current_of, handle_of
+from ._kind import Kind, device_kind
+from ._library import calls, check, last_error
+from ._onesided import OneSided
 from ._types import (
-    NAMES,
     CommShrinkFlag,
     CommSuspendFlag,
     CStats,
     CUniqueId,
-    CWaitSignal,
     NCCLConfig,
     NcclCommMemStat,
-    NcclDataType,
-    NcclRedOp,
     UniqueId,
-    WaitSignalDesc,
-    WindowFlag,
 )
 
 TYPE_CHECKING = False  # as of typing, which is most of the time that an import would take
 if TYPE_CHECKING:
     from typing import Any, List, Optional, Sequence, Union
 
-    from ._buffers import Resolved
-
-    Op = Union[NcclRedOp, CustomRedOp, int]
-
 __all__ = ["Communicator", "get_unique_id"]
 
-IN_PROGRESS = 7
-_KINDS = {"host": 1, "cuda": 2}
 
 
 def get_unique_id(empty: bool = False) -> UniqueId:
@@ -64,33 +53,6 @@ def get_unique_id(empty: bool = False) -> UniqueId:
     if not empty:
         check(calls.ncclGetUniqueId(ctypes.byref(c)), "ncclGetUniqueId")
     return UniqueId(c)
-
-
-def device_kind(device: Optional[str]) -> str:
-    """"host" or "cuda": what was asked for, else ``GCCL_DEVICE``, else cuda where this machine and this library offer it."""
-    if device is None:
-        text, length = ctypes.c_char_p(), ctypes.c_int()
-        check(calls.ncclParamGetParameter(b"GCCL_DEVICE", ctypes.byref(text), ctypes.byref(length)), "ncclParamGetParameter")
-        device = (text.value or b"auto").decode()
-        if device == "auto":
-            device = "cuda" if calls.gcclSetDeviceKind(_KINDS["cuda"]) == 0 else "host"
-            calls.gcclSetDeviceKind(0)
-    if device not in _KINDS:
-        raise NcclInvalid(f"device is {device!r}: it is 'host' (ordinary memory) or 'cuda' (GPU memory)")
-    return device
-
-
-class _Kind:
-    """The device kind of what the calling thread makes inside the block."""
-
-    def __init__(self, kind: str) -> None:
-        self._number = _KINDS[kind]
-
-    def __enter__(self) -> None:
-        check(calls.gcclSetDeviceKind(self._number), "gcclSetDeviceKind")
-
-    def __exit__(self, *_: Any) -> None:
-        calls.gcclSetDeviceKind(0)
 
 
 def _ids(unique_id: Union[UniqueId, Sequence[UniqueId]]) -> List[UniqueId]:
@@ -114,7 +76,7 @@ def _blocking(config: Optional[NCCLConfig]) -> bool:
     return config is None or config.blocking is None or bool(config.blocking)
 
 
-class Communicator:
+class Communicator(Collectives, OneSided):
     """One rank's view of a group of ranks. Make one with :meth:`init`, :meth:`init_all` or from another one.
 
     It is released by :meth:`destroy` (or the end of a with statement), :meth:`abort`, garbage collection (with a
@@ -172,7 +134,7 @@ class Communicator:
             raise NcclInvalid("initialize: the communicator is made already")
         self._begin(nranks, rank, device_kind(device), _blocking(config))
         out = ctypes.byref(self._box)
-        with _Kind(self.kind):
+        with Kind(self.kind):
             if len(ids) == 1:
                 rc = calls.ncclCommInitRankConfig(out, nranks, ids[0]._c, rank, _c_config(config))
                 call = "ncclCommInitRankConfig"
@@ -200,7 +162,7 @@ class Communicator:
         comms = [cls() for _ in range(n)]
         kind = device_kind(device)
         handles = (ctypes.c_void_p * max(n, 1))()
-        with _Kind(kind):
+        with Kind(kind):
             array = None if numbers is None else (ctypes.c_int * n)(*numbers)
             rc = calls.ncclCommInitAll(handles, n, array)
         for r, comm in enumerate(comms):
@@ -334,7 +296,7 @@ class Communicator:
         """Joins a communicator that grows (:meth:`grow`) as its new number rank, with the id of :meth:`get_unique_id`."""
         comm = cls()
         comm._begin(nranks, rank, device_kind(device), _blocking(config))
-        with _Kind(comm.kind):
+        with Kind(comm.kind):
             rc = calls.ncclCommGrow(None, nranks, ctypes.byref(unique_id._c), rank, ctypes.byref(comm._box), _c_config(config))
         comm._made(rc, "ncclCommGrow")
         return comm
@@ -488,248 +450,3 @@ class Communicator:
 
     def __reduce__(self) -> Any:
         raise TypeError("a communicator belongs to its process: send the UniqueId and make one there")
-
-    # ---- What every call shares ------------------------------------------------------------------------------------
-
-    def _check(self, rc: int, call: str) -> None:
-        if rc or _interrupt.pending:
-            self._failed(rc, call)
-
-    def _failed(self, rc: int, call: str) -> None:
-        """For a call that did not simply succeed: raises what is to be raised."""
-        _interrupt.finish()
-        if rc in (0, IN_PROGRESS):
-            return
-        if self._ptr is None:
-            raise error_of(4, call, f"{call}: {self!r}: it was destroyed, aborted, or is still being made (see wait())")
-        text = last_error()
-        if not text:
-            text = last_error(self._ptr) or get_error_string(rc)
-        raise error_of(rc, call, text)
-
-    def _special(self, stream: Any, *used: Resolved) -> Optional[int]:
-        """The stream of a call that is not the plain one: checks devices, keeps buffers alive until the work is done."""
-        for r in used:
-            if (r[3] == HOST) == self._cuda:
-                raise NcclInvalid(
-                    f"a buffer in {'host' if r[3] == HOST else 'CUDA'} memory on a {self.kind} communicator: make it with "
-                    f"device={'host' if r[3] == HOST else 'cuda'!r}, or move the buffer"
-                )
-        if stream is None and self._cuda and used:
-            stream = current_of(used[0][5])
-        if isinstance(stream, Stream):
-            stream.keep(self, *used)
-        if _group.inside():
-            _group.keep(self, *used)
-        if not self.blocking:
-            self._kept.append(used)
-        return handle_of(stream)
-
-    # A call is plain when its buffers are host memory on a blocking host communicator, outside any group, without a stream:
-    # then nothing but the call itself is to be done. allreduce tests that in line, because it is what a small call costs.
-
-    def _pair(self, call: str, send: Any, recv: Any, stream: Any, ratio: int = 1, inverse: bool = False) -> Any:
-        """Resolves a send and a receive buffer of one type; recv has ratio times the elements of send (inverse: send has)."""
-        s = resolve(send)
-        if recv is None or recv is send:
-            r = s
-        else:
-            r = resolve(recv)
-            if r[2] != s[2]:
-                raise NcclInvalid(f"{call}: sendbuf is {NAMES[s[2]]}, recvbuf {NAMES[r[2]]}: both must be of one type")
-        few, many = (r[1], s[1]) if inverse else (s[1], r[1])
-        if many != few * ratio:
-            rule = f"{'sendbuf' if inverse else 'recvbuf'} must have {ratio} (nranks) times as many" if ratio != 1 else "they must be equal"
-            raise NcclInvalid(f"{call}: sendbuf has {s[1]} elements, recvbuf {r[1]}: {rule}")
-        if r[4]:
-            raise NcclInvalid(f"{call}: the receive buffer is read-only")
-        if r[3] != s[3]:
-            raise NcclInvalid(f"{call}: sendbuf and recvbuf are on different devices")
-        if not self._plain or s[3] != HOST or stream is not None or _group.open_groups:
-            stream = self._special(stream, s, r)
-        return s, r, stream
-
-    def _one(self, call: str, buffer: Any, write: bool, stream: Any) -> Any:
-        b = resolve(buffer)
-        if write and b[4]:
-            raise NcclInvalid(f"{call}: the receive buffer is read-only")
-        if not self._plain or b[3] != HOST or stream is not None or _group.open_groups:
-            stream = self._special(stream, b)
-        return b, stream
-
-    # ---- Collectives -----------------------------------------------------------------------------------------------
-
-    def allreduce(self, sendbuf: Any, recvbuf: Any = None, op: Op = NcclRedOp.SUM, *, stream: Any = None) -> None:
-        """Combines sendbuf of all ranks element by element into recvbuf, bit for bit the same on all.
-
-        Args:
-            sendbuf, recvbuf: same type and number of elements; recvbuf None or the same object is in place.
-            op: SUM, PROD, MAX, MIN, AVG, or of :meth:`create_pre_mul_sum`.
-            stream: see the module's text.
-        """
-        source, count, code, device, readonly, _ = resolve(sendbuf)
-        target, plain = source, self._plain and device == HOST
-        if recvbuf is not None and recvbuf is not sendbuf:
-            target, n, kind, where, readonly, _ = resolve(recvbuf)
-            plain = plain and n == count and kind == code and where == HOST
-        if not plain or readonly or stream is not None or _group.open_groups:
-            s, r, stream = self._pair("allreduce", sendbuf, recvbuf, stream)
-            source, count, code, target = s[0], s[1], s[2], r[0]
-        rc = calls.ncclAllReduce(source, target, count, code, op, self._ptr, stream)
-        if rc or _interrupt.pending:
-            self._failed(rc, "ncclAllReduce")
-
-    def reduce(self, sendbuf: Any, recvbuf: Any = None, op: Op = NcclRedOp.SUM, root: Optional[int] = None, *, stream: Any = None) -> None:
-        """Combines sendbuf of all ranks into recvbuf of root; other ranks may pass recvbuf None. root None is :meth:`allreduce`."""
-        if root is None:
-            self.allreduce(sendbuf, recvbuf, op, stream=stream)
-            return
-        if self.rank == root:
-            s, r, stream = self._pair("reduce", sendbuf, recvbuf, stream)
-            out = r[0]
-        else:
-            s, stream = self._one("reduce", sendbuf, False, stream)
-            out = None
-        self._check(calls.ncclReduce(s[0], out, s[1], s[2], op, root, self._ptr, stream), "ncclReduce")
-
-    def broadcast(self, sendbuf: Any, recvbuf: Any = None, root: int = 0, *, stream: Any = None) -> None:
-        """Copies sendbuf of root to recvbuf on all ranks. recvbuf None is in place; other ranks may pass sendbuf None."""
-        if recvbuf is None:
-            recvbuf = sendbuf
-        if self.rank == root:
-            s, r, stream = self._pair("broadcast", sendbuf, recvbuf, stream)
-        else:
-            r, stream = self._one("broadcast", recvbuf, True, stream)
-            s = r
-        self._check(calls.ncclBroadcast(s[0], r[0], r[1], r[2], root, self._ptr, stream), "ncclBroadcast")
-
-    def allgather(self, sendbuf: Any, recvbuf: Any, *, stream: Any = None) -> None:
-        """Collects sendbuf of each rank into recvbuf, ordered by rank: recvbuf has nranks times as many elements.
-
-        In place when sendbuf is the part of recvbuf at rank.
-        """
-        s, r, stream = self._pair("allgather", sendbuf, recvbuf, stream, self.nranks)
-        self._check(calls.ncclAllGather(s[0], r[0], s[1], s[2], self._ptr, stream), "ncclAllGather")
-
-    def reduce_scatter(self, sendbuf: Any, recvbuf: Any, op: Op = NcclRedOp.SUM, *, stream: Any = None) -> None:
-        """Combines sendbuf of all ranks and leaves part r on rank r: sendbuf has nranks times the elements of recvbuf."""
-        s, r, stream = self._pair("reduce_scatter", sendbuf, recvbuf, stream, self.nranks, True)
-        self._check(calls.ncclReduceScatter(s[0], r[0], r[1], r[2], op, self._ptr, stream), "ncclReduceScatter")
-
-    def alltoall(self, sendbuf: Any, recvbuf: Any, *, stream: Any = None) -> None:
-        """Sends part r of sendbuf to rank r, receives part s of recvbuf from rank s. Equal sizes, divisible by nranks; not in place."""
-        s, r, stream = self._pair("alltoall", sendbuf, recvbuf, stream)
-        if s[1] % self.nranks:
-            raise NcclInvalid(f"alltoall: {s[1]} elements do not divide into {self.nranks} equal parts")
-        self._check(calls.ncclAlltoAll(s[0], r[0], s[1] // self.nranks, s[2], self._ptr, stream), "ncclAlltoAll")
-
-    def gather(self, sendbuf: Any, recvbuf: Any = None, root: Optional[int] = None, *, stream: Any = None) -> None:
-        """Collects sendbuf of each rank into recvbuf of root (nranks times as many elements). root None is :meth:`allgather`."""
-        if root is None:
-            self.allgather(sendbuf, recvbuf, stream=stream)
-            return
-        if self.rank == root:
-            s, r, stream = self._pair("gather", sendbuf, recvbuf, stream, self.nranks)
-            out = r[0]
-        else:
-            s, stream = self._one("gather", sendbuf, False, stream)
-            out = None
-        self._check(calls.ncclGather(s[0], out, s[1], s[2], root, self._ptr, stream), "ncclGather")
-
-    def scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0, *, stream: Any = None) -> None:
-        """Sends part r of root's sendbuf (nranks times the elements of recvbuf) to recvbuf of rank r; elsewhere sendbuf may be None."""
-        if self.rank == root:
-            s, r, stream = self._pair("scatter", sendbuf, recvbuf, stream, self.nranks, True)
-            source = s[0]
-        else:
-            r, stream = self._one("scatter", recvbuf, True, stream)
-            source = None
-        self._check(calls.ncclScatter(source, r[0], r[1], r[2], root, self._ptr, stream), "ncclScatter")
-
-    # ---- Messages --------------------------------------------------------------------------------------------------
-
-    def send(self, sendbuf: Any, peer: int, *, stream: Any = None) -> None:
-        """Sends to peer, which receives as many elements of the same type. Messages of a pair match in order; there are no tags.
-
-        Waits for the receiver. Messages that must run side by side, and those to oneself, stand in one group.
-        """
-        s, stream = self._one("send", sendbuf, False, stream)
-        self._check(calls.ncclSend(s[0], s[1], s[2], peer, self._ptr, stream), "ncclSend")
-
-    def recv(self, recvbuf: Any, peer: int, *, stream: Any = None) -> None:
-        """Receives from peer; see :meth:`send`."""
-        r, stream = self._one("recv", recvbuf, True, stream)
-        self._check(calls.ncclRecv(r[0], r[1], r[2], peer, self._ptr, stream), "ncclRecv")
-
-    # ---- Windows and one-sided operations --------------------------------------------------------------------------
-
-    def register_window(self, buffer: Any, flags: Optional[WindowFlag] = None) -> RegisteredWindowHandle:
-        """Makes a buffer of :func:`empty` or :func:`mem_alloc` reachable for all ranks. Every rank calls, sizes may differ.
-
-        Args:
-            flags: COLL_SYMMETRIC (the default here) for collectives on the window and :meth:`put_signal`.
-        """
-        window = RegisteredWindowHandle(self, buffer, WindowFlag.COLL_SYMMETRIC if flags is None else flags)
-        self._check(window._register(), "ncclCommWindowRegister")
-        return window
-
-    def register_buffer(self, buffer: Any) -> RegisteredBufferHandle:
-        """Says that a buffer will be used often. A hint: it changes speed at most. Local."""
-        handle = RegisteredBufferHandle(self, buffer)
-        self._check(handle._register(), "ncclCommRegister")
-        return handle
-
-    def put_signal(
-        self,
-        local_buffer: Any,
-        peer: int,
-        peer_window: RegisteredWindowHandle,
-        peer_window_offset: int = 0,
-        signal_index: int = 0,
-        context: int = 0,
-        flags: int = 0,
-        *,
-        stream: Any = None,
-    ) -> None:
-        """Writes local_buffer into peer's part of the window, peer_window_offset bytes from its start, then signals peer.
-
-        local_buffer lies in a window of this communicator. To one peer everything arrives in order, and a signal that is
-        seen means that its data is there. Indices, contexts and flags are 0.
-        """
-        b, stream = self._one("put_signal", local_buffer, False, stream)
-        rc = calls.ncclPutSignal(
-            b[0], b[1], b[2], peer, peer_window.handle, peer_window_offset, signal_index, context, flags, self._ptr, stream
-        )
-        self._check(rc, "ncclPutSignal")
-
-    def signal(self, peer: int, signal_index: int = 0, context: int = 0, flags: int = 0, *, stream: Any = None) -> None:
-        """Signals peer after all earlier puts and signals to it."""
-        stream = self._special(stream)
-        self._check(calls.ncclSignal(peer, signal_index, context, flags, self._ptr, stream), "ncclSignal")
-
-    def wait_signal(self, descs: Union[WaitSignalDesc, Sequence[WaitSignalDesc]], *, stream: Any = None) -> None:
-        """Waits until each entry's signals have come, and takes them off the count."""
-        entries = [descs] if isinstance(descs, WaitSignalDesc) else list(descs)
-        array = (CWaitSignal * max(len(entries), 1))(
-            *[CWaitSignal(d.op_count, d.peer, d.signal_index, d.context) for d in entries]
-        )
-        stream = self._special(stream)
-        self._check(calls.ncclWaitSignal(len(entries), array, self._ptr, stream), "ncclWaitSignal")
-
-    # ---- Operators -------------------------------------------------------------------------------------------------
-
-    def create_pre_mul_sum(self, scalar: Any, datatype: Optional[NcclDataType] = None) -> CustomRedOp:
-        """An operator that multiplies each rank's input by scalar and sums the products. Ranks may have different scalars.
-
-        Args:
-            scalar: a number, read now; or a buffer of one element. A buffer in CUDA memory is read while a collective runs.
-            datatype: of the collectives; needed for a number.
-        """
-        address, code, on_device, keep = scalar_of(scalar, datatype)
-        op = ctypes.c_int()
-        rc = calls.ncclRedOpCreatePreMulSum(ctypes.byref(op), address, code, 0 if on_device else 1, self._ptr)
-        self._check(rc, "ncclRedOpCreatePreMulSum")
-        return CustomRedOp(self, op.value, keep)
-
-    def close_all_resources(self) -> None:
-        """There for code that calls it: windows, buffers and operators go with the communicator."""

@@ -6,8 +6,8 @@ import ctypes
 
 from . import _exit
 from ._buffers import Buffer
-from ._communicator import _Kind, device_kind
 from ._errors import NcclInvalid
+from ._kind import Kind, device_kind
 from ._library import calls, check
 from ._types import BY_NAME, ITEMSIZE, NAMES
 
@@ -24,7 +24,7 @@ class _Memory:
     def __init__(self, size: int, device: Optional[str]) -> None:
         self.device = device_kind(device)
         box = ctypes.c_void_p()
-        with _Kind(self.device):
+        with Kind(self.device):
             check(calls.ncclMemAlloc(ctypes.byref(box), max(size, 1)), "ncclMemAlloc")
         self.address, self.size = box.value or 0, size
 
