@@ -75,6 +75,22 @@ def python(r):
     run.train_rows(r, (2, 4), "gccl", "G")
 
 
+# Three ranks of a process that reduce while gccl-top looks.
+AT_WORK = """
+import time, gccl
+from cuda_driver import DriverStore
+s = DriverStore()
+comms = gccl.Communicator.init_all([0, 0, 0], device="cuda")
+xs = [s.put([1.0] * 1000, "float32") for c in comms]
+end = time.time() + 30
+while time.time() < end:
+    with gccl.group():
+        for c, x in zip(comms, xs):
+            c.allreduce(x, **s.stream)
+    s.driver.synchronize()
+"""
+
+
 def tools(r):
     """gccl-doctor, gccl-info and gccl-top; what they print is for the eye."""
     for name, argv, codes in (
@@ -85,12 +101,10 @@ def tools(r):
         ("gccl-topo show", [BUNDLE + "/bin/gccl-topo", "show"], (0,)),
     ):
         shown(r, name, r.step(name, argv, 20), codes)
-    # Ranks that are at work while gccl-top looks.
-    work = subprocess.Popen([BUNDLE + "/bin/cuda", "--memory", "cuda", "--suite", "fill", "--launch", "procs", "--ranks", "3", "--limit", "20"], env=r.ours(GCCL_TEST_ROUNDS="100000"),
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    work = subprocess.Popen([sys.executable, "-c", AT_WORK], env=r.python(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         seen = None
-        for _ in range(20):  # until they have a communicator
+        for _ in range(10):  # until they have a communicator
             seen = r.step("gccl-top", [BUNDLE + "/bin/gccl-top", "--once"], 10)
             if seen is None or not seen.ok or "rank" in seen.text:
                 break

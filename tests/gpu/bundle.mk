@@ -30,7 +30,7 @@ gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
 	@mkdir -p $(GPU_BUNDLE)/lib $(GPU_BUNDLE)/bin $(GPU_BUNDLE)/include
 	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libnccl-net-gccl.so $(GPU_BUNDLE)/lib
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
-	@for p in gccl-info gccl-info-probe gccl-doctor gccl-top gccl-topo gccl-perf gccl-perf-rank kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
+	@for p in gccl-info gccl-info-probe gccl-doctor gccl-top gccl-topo kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
 	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || xz -6 -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.xz
 	@install -m 644 include/*.h $(GPU_BUNDLE)/include
 	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/torch $(GPU_BUNDLE)/

@@ -45,8 +45,8 @@ static int run(void) {
   bad |= bad || ncclGroupStart() != ncclSuccess;
   for (int r = 0; r < 2 && !bad; r++) bad |= ncclAllReduce(at[r], at[r], 1 << 18, ncclFloat, ncclSum, comm[r], NULL) != ncclSuccess;
   bad |= bad || ncclGroupEnd() != ncclSuccess;
+  for (int r = 0; r < 2 && !bad; r++) bad |= ncclCommDestroy(comm[r]) != ncclSuccess; /* waits for the work, which on CUDA is in a stream */
   for (int r = 0; r < 2 && !bad; r++) bad |= ncclMemFree(at[r]) != ncclSuccess;
-  for (int r = 0; r < 2 && !bad; r++) bad |= ncclCommDestroy(comm[r]) != ncclSuccess;
   if (bad) fprintf(stderr, "%s\n", ncclGetLastError(NULL));
   return bad;
 }
