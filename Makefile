@@ -190,7 +190,7 @@ generate: | tools-check
 # ---- Examples, installation --------------------------------------------------------------------------------------
 
 PLUGIN_EXAMPLES := $(notdir $(patsubst %/,%,$(wildcard examples/06_plugins/*/)))
-EXAMPLES := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*.c))))
+EXAMPLES := $(sort $(patsubst examples/%/,%,$(filter-out examples/07_mpi/,$(dir $(wildcard examples/*/*.c)))))
 DEVICE_EXAMPLES := $(sort $(patsubst examples/%/,%,$(dir $(wildcard examples/*/*/*.cc)))) # kernels, on the CPU
 .PHONY: examples
 examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so
@@ -213,6 +213,11 @@ examples: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so
 	    -Wl,-rpath,'$$ORIGIN/../../lib'; \
 	  echo "== $$e"; timeout 120 $(BUILD)/examples/$$e; \
 	done
+
+	@if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then \
+	  mpicc -std=gnu11 -O2 -g -Wall -Wextra -Iinclude examples/07_mpi/*.c -o $(BUILD)/examples/07_mpi -L$(LIB) -lnccl -Wl,-rpath,'$$ORIGIN/../lib' && \
+	  echo "== 07_mpi" && OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 timeout 120 mpirun -np 3 $(BUILD)/examples/07_mpi; \
+	else echo "== 07_mpi: not run: no mpicc and mpirun (Debian: apt-get install libopenmpi-dev openmpi-bin)"; fi
 
 .PHONY: install
 install: build
