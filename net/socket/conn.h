@@ -35,9 +35,9 @@ typedef struct {
 typedef struct {
   conn *c;
   int fd, index, link; /* link: of its device in the endpoint, or -1 */
-  int dead;          /* errno or one of the codes below */
-  int armed;         /* for EPOLLOUT */
-  const char *wrong; /* with DEAD_FRAME */
+  int dead;            /* errno or one of the codes below */
+  int armed;           /* for EPOLLOUT */
+  const char *wrong;   /* with DEAD_FRAME */
   /* Once it is dead: what the peer is to be told, and whether it has confirmed that it takes nothing from here any more. */
   int tell_reset, tell_reset_ack, confirmed;
   uint64_t waiting_since; /* for an acknowledgement of the peer's kernel */
