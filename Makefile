@@ -133,6 +133,7 @@ test-asan: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so | tool
 	GCCL_LIB_DIR=$(ROOT)/$(BUILD)/asan/lib GCCL_TEST_CFLAGS="$(SANITIZE)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(GO) test -count=1 -short -timeout 20m -run '$(ASAN_RUN)' ./tests/hostapi
 	$(GO) test -asan -short -timeout 20m $(ASAN_PKGS)
+	$(GO) test -asan -short -timeout 20m -run 'TestConformance$$|Lost|Links|Fuzz|Dropped' ./net/socket ./net/trace ./net/faulty
 	GCCL_LIB_DIR=$(ROOT)/$(LIB) GCCL_TEST_CXXFLAGS=-fsanitize=address ASAN_OPTIONS=detect_leaks=0 \
 	  $(GO) test -count=1 -timeout 20m -run 'TestKernels/.*/.*/[123]$$|TestGin/[12]_|TestOldHeaders/.*/2_' ./tests/device ./tests/devgin
 
