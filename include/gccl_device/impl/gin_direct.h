@@ -13,13 +13,18 @@ namespace device {
 
 NCCL_DEVICE_INLINE gccl_gin_direct const *directOf(ncclDevComm const &comm) {
   gcclDevComm_own const *own = comm.resourceWindow_inlined.gcclOwn;
-  return own ? own->direct : nullptr;
+  return own ? loadConst(&own->direct) : nullptr;
 }
 
 /* Word of a signal at a rank of the LSA team. */
 NCCL_DEVICE_INLINE uint64_t *directSignal(ncclDevComm const &comm, gccl_gin_direct const *d, uint32_t context, ncclGinSignal_t signal,
                                           int lsaPeer) {
-  return static_cast<uint64_t *>(ncclGetResourceBufferLsaPointer(comm, d->signals, lsaPeer)) + (size_t)context * d->nsignals + signal;
+  return static_cast<uint64_t *>(ncclGetResourceBufferLsaPointer(comm, loadConst(&d->signals), lsaPeer)) +
+         (size_t)context * loadConst(&d->nsignals) + signal;
+}
+/* Word of a counter of this rank. */
+NCCL_DEVICE_INLINE uint64_t *directCounter(gccl_gin_direct const *d, uint32_t context, ncclGinCounter_t counter) {
+  return loadConst(&d->counters) + (size_t)context * loadConst(&d->ncounters) + counter;
 }
 
 template <typename Word, typename Coop> NCCL_DEVICE_INLINE void copyWords(Coop coop, char *to, char const *from, size_t bytes) {
@@ -71,9 +76,9 @@ template <typename Coop> NCCL_DEVICE_INLINE void runDirect(Gin const &gin, Coop 
     uint64_t *word = p.signal.kind == GinSignal::byPlace
                          ? static_cast<uint64_t *>(ncclGetLsaPointer(p.signal.window, p.signal.offset, lsaPeer))
                          : directSignal(comm, d, gin.contextId, p.signal.number, lsaPeer);
-    fetchAdd(word, p.signal.add, cuda::memory_order_release); /* acquired by whoever waits; cumulative over the group's writes */
+    addTo(word, p.signal.add, cuda::memory_order_release); /* acquired by whoever waits; cumulative over the group's writes */
   }
-  if (p.counts) fetchAdd(d->counters + (size_t)gin.contextId * d->ncounters + p.counter, (uint64_t)1, cuda::memory_order_release);
+  if (p.counts) addTo(directCounter(d, gin.contextId, p.counter), (uint64_t)1, cuda::memory_order_release);
 }
 
 } // namespace device

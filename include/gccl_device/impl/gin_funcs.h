@@ -192,7 +192,7 @@ NCCL_DEVICE_INLINE uint64_t Gin::counted(ncclGinCounter_t counter, cuda::memory_
     sum = load(loadConst(&proxyOf(*this)->counters) + counter, order);
   }
   gccl_gin_direct const *d = directOf(comm);
-  if (d) sum += load(d->counters + (size_t)contextId * d->ncounters + counter, order);
+  if (d) sum += load(directCounter(d, contextId, counter), order);
   return sum;
 }
 NCCL_DEVICE_INLINE uint64_t Gin::readCounter(ncclGinCounter_t counter, int bits, cuda::memory_order order) const {
@@ -215,7 +215,7 @@ NCCL_DEVICE_INLINE void Gin::resetCounter(ncclGinCounter_t counter) const {
     store((_ginBackend == NCCL_NET_DEVICE_GIN_GDAKI ? gdakiOf(*this)->counters : loadConst(&proxyOf(*this)->counters)) + counter, (uint64_t)0,
           cuda::memory_order_relaxed);
   gccl_gin_direct const *d = directOf(comm);
-  if (d) store(d->counters + (size_t)contextId * d->ncounters + counter, (uint64_t)0, cuda::memory_order_relaxed);
+  if (d) store(directCounter(d, contextId, counter), (uint64_t)0, cuda::memory_order_relaxed);
 }
 
 /* ---- Signals ---- */
@@ -223,7 +223,7 @@ NCCL_DEVICE_INLINE void Gin::resetCounter(ncclGinCounter_t counter) const {
 /* Where a reset has left what the value counts from. */
 NCCL_DEVICE_INLINE uint64_t *signalOffset(Gin const &gin, ncclGinSignal_t signal) {
   gccl_gin_direct const *d = directOf(gin.comm);
-  if (d) return d->signal_offsets + (size_t)gin.contextId * d->nsignals + signal;
+  if (d) return loadConst(&d->signal_offsets) + (size_t)gin.contextId * loadConst(&d->nsignals) + signal;
   return (gin._ginBackend == NCCL_NET_DEVICE_GIN_GDAKI ? gdakiOf(gin)->signal_offsets : loadConst(&proxyOf(gin)->signal_offsets)) + signal;
 }
 /* Sum of its words. */
@@ -238,7 +238,8 @@ NCCL_DEVICE_INLINE uint64_t signalWords(Gin const &gin, ncclGinSignal_t signal, 
 
 NCCL_DEVICE_INLINE uint64_t Gin::value(ncclGinSignal_t signal, cuda::memory_order order) const {
   GCCL_GIN_CHECK(signal < (uint32_t)comm.ginSignalCount, "no such signal", signal);
-  return signalWords(*this, signal, acquireOf(order)) - load(signalOffset(*this, signal), cuda::memory_order_relaxed);
+  uint64_t from = load(signalOffset(*this, signal), cuda::memory_order_relaxed); /* first: loads behind an acquire wait for it */
+  return signalWords(*this, signal, acquireOf(order)) - from;
 }
 NCCL_DEVICE_INLINE uint64_t Gin::readSignal(ncclGinSignal_t signal, int bits, cuda::memory_order order) const {
   return value(signal, order) & lowBits(bits);
@@ -252,8 +253,9 @@ NCCL_DEVICE_INLINE void Gin::waitSignal(Coop coop, ncclGinSignal_t signal, uint6
   if (coop.thread_rank() == 0) {
     Wait w(comm.abortFlag, "GIN signal", signal, -1);
     uint64_t is;
-    while (!reached(is = value(signal, order), least, bits))
+    while (!reached(is = value(signal, cuda::memory_order_relaxed), least, bits))
       if (w.over(least, is)) break;
+    if (acquireOf(order) != cuda::memory_order_relaxed) (void)value(signal, order); /* once, and not at every turn */
   }
   coop.sync();
 }
@@ -280,7 +282,7 @@ NCCL_DEVICE_INLINE void Gin::resetSignal(ncclWindow_t signalWindow, size_t signa
 
 NCCL_DEVICE_INLINE uint64_t *Gin::getSignalShadowPtr(ncclGinSignal_t signal) const { return _signalShadows + signal; }
 NCCL_DEVICE_INLINE void Gin::increaseSignalShadow(ncclGinSignal_t signal, uint64_t delta) const {
-  fetchAdd(_signalShadows + signal, delta, cuda::memory_order_relaxed);
+  addTo(_signalShadows + signal, delta, cuda::memory_order_relaxed);
 }
 template <typename Coop>
 NCCL_DEVICE_INLINE void Gin::waitSignalMeetShadow(Coop coop, ncclGinSignal_t signal, int bits, cuda::memory_order order) const {

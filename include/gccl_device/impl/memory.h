@@ -40,6 +40,7 @@ template <typename T> NCCL_DEVICE_INLINE T load(T const *p, cuda::memory_order o
 }
 template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_order o) { __atomic_store(p, &v, (int)o); }
 template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_order o) { return __atomic_fetch_add(p, v, (int)o); }
+NCCL_DEVICE_INLINE void addTo(uint64_t *p, uint64_t v, cuda::memory_order o) { (void)__atomic_fetch_add(p, v, (int)o); }
 
 #else
 
@@ -102,6 +103,13 @@ template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_orde
     Word<sizeof(T)>::relaxed(p, v);
   else
     Word<sizeof(T)>::release(p, v);
+}
+/* Nobody waits for what it was. */
+NCCL_DEVICE_INLINE void addTo(uint64_t *p, uint64_t v, cuda::memory_order o) {
+  if (o == cuda::memory_order_relaxed)
+    asm volatile("red.relaxed.sys.add.u64 [%0],%1;" ::"l"(p), "l"(v) : "memory");
+  else
+    asm volatile("red.release.sys.add.u64 [%0],%1;" ::"l"(p), "l"(v) : "memory");
 }
 template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_order o) {
   return (T)Word<sizeof(T)>::add(p, v, o != cuda::memory_order_relaxed);
