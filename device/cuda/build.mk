@@ -78,32 +78,29 @@ $(OBJ)/device/cuda/fatbin.o: device/cuda/build/fatbin.S $(CUDA)/kernels.fatbin
 	@mkdir -p $(@D)
 	$(CC) -c -DGCCL_FATBIN='"$(CUDA)/kernels.fatbin"' $< -o $@
 
-# ---- The device API's header: the conformance kernels of tests/device, as CUDA ----------------------------------
+# ---- The device API's header: the kernels of tests/device and tests/devgin, as CUDA ----------------------------------
 
 # name architecture options: with nothing but NVRTC, checked, and with libcu++ and the types of cuda_fp16.h as most programs have them.
-DEVICE_FORMS := bare-80 debug-90 full-90
-DEVICE_HEADERS := $(wildcard include/*.h include/gccl_device/*.h include/gccl_device/impl/*.h tests/device/prog/kernels.h)
+DEVICE_FORMS := bare-80 debug-90 full-90 gin-90
+DEVICE_HEADERS := $(wildcard include/*.h include/gccl_device/*.h include/gccl_device/impl/*.h) tests/device/prog/kernels.h tests/devgin/prog/kernels.h
+device_source = $(if $(filter gin-%,$(1)),tests/devgin,tests/device)/prog/kernels.h
 device_flags_bare  := -std=c++14
 device_flags_debug := -std=c++14 -DGCCL_DEVICE_DEBUG
 device_flags_full  := -std=c++17 $$(device/cuda/build/toolchain | sed -n 's/^include /-I/p')
+device_flags_gin   := $(device_flags_full)
 
 .PHONY: device-header-cuda
-device-header-cuda: $(DEVICE_FORMS:%=$(CUDA)/device/%.cubin) $(BIN)/device-check
+device-header-cuda: $(DEVICE_FORMS:%=$(CUDA)/device/%.cubin)
 
 define device_form
 $(CUDA)/device/$(1).cubin: $(DEVICE_HEADERS) $(CUDA)/kernelc device/cuda/build/toolchain | cuda-toolchain-check
 	@mkdir -p $$(@D)
 	@echo nvrtc gccl_device.h $(1)
-	@$(CUDA)/kernelc ptx "$$(call cuda_tool,nvrtc)" $(CUDA)/device/$(1).ptx tests/device/prog/kernels.h -default-device -Iinclude \
+	@$(CUDA)/kernelc ptx "$$(call cuda_tool,nvrtc)" $(CUDA)/device/$(1).ptx $(call device_source,$(1)) -default-device -Iinclude \
 	  -arch=compute_$(lastword $(subst -, ,$(1))) $$(device_flags_$(firstword $(subst -, ,$(1))))
 	@"$$(call cuda_tool,ptxas)" -arch=sm_$(lastword $(subst -, ,$(1))) $(CUDA)/device/$(1).ptx -o $$@
 endef
 $(foreach f,$(DEVICE_FORMS),$(eval $(call device_form,$(f))))
-
-# Runs them on a GPU: build/bin/device-check build/cuda/device/full-90.cubin 8
-$(BIN)/device-check: tests/gpu/deviceapi/check.c $(DEVICE_HEADERS) device/cuda/driver.h
-	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude $< -o $@ -ldl
 
 # ---- For the CPU -------------------------------------------------------------------------------------------------
 

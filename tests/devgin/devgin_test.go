@@ -166,6 +166,21 @@ func TestSoak(t *testing.T) {
 	}
 }
 
+// The same by loads and stores in memory of CUDA's stand-in.
+func TestGinOverCuda(t *testing.T) {
+	driver, err := rankrun.FakeDriver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ranks := range []string{"1", "3"} {
+		out, err := run(t, suites, []string{"GCCL_DEVICE=cuda", "LD_LIBRARY_PATH=" + filepath.Dir(driver), "GCCL_CUDA_LIBRARY=" + driver,
+			"GCCL_FAKE_KERNELS=" + filepath.Join(suites.LibDir, "libgccl_kernels_cpu.so")}, "--memory", "cuda", ranks)
+		if err != nil || strings.Count("\n"+out, "\nok ") != suiteCount {
+			t.Errorf("%s ranks: %v\n%s", ranks, err, out)
+		}
+	}
+}
+
 // Kernels that were compiled with an older header of NVIDIA's: each form of the structures and of the descriptors. With LSA teams of one rank GIN
 // is there without being asked for, as between nodes.
 func TestOldHeaders(t *testing.T) {

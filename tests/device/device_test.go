@@ -62,6 +62,28 @@ func TestKernels(t *testing.T) {
 	}
 }
 
+// The same over memory and streams of CUDA, whose stand-in's memory kernels on the CPU reach.
+func TestKernelsOverCuda(t *testing.T) {
+	p := build(t)
+	driver, err := rankrun.FakeDriver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"LD_LIBRARY_PATH=" + filepath.Dir(driver), "GCCL_CUDA_LIBRARY=" + driver,
+		"GCCL_FAKE_KERNELS=" + filepath.Join(p.LibDir, "libgccl_kernels_cpu.so")}
+	for _, suite := range []string{"teams", "pointers", "barriers", "failures", "a2a", "allreduce"} {
+		for _, c := range []struct {
+			launch string
+			ranks  int
+		}{{"threads", 1}, {"threads", 3}, {"procs", 2}, {"procs", 8}} {
+			t.Run(fmt.Sprintf("%s/%s/%d", suite, c.launch, c.ranks), func(t *testing.T) {
+				p.Check(t, rankrun.Spec{Args: []string{"--memory", "cuda", "--suite", suite, "--launch", c.launch, "--ranks", strconv.Itoa(c.ranks)},
+					Env: environment, Deadline: 3 * time.Minute})
+			})
+		}
+	}
+}
+
 // What kernels do in order of their barriers is in order for ThreadSanitizer, and what is not is reported.
 func TestThreadSanitizer(t *testing.T) {
 	if os.Getenv("GCCL_TEST_CXXFLAGS") != "" {

@@ -14,6 +14,15 @@ $(GPU_BUNDLE)/bin/$(1): $(wildcard tests/$(1)/prog/*.[ch]) $(CHOST) $(wildcard t
 endef
 $(foreach p,$(GPU_PROGS),$(eval $(call gpu_program,$(p))))
 
+# The suites of the device API, whose kernels come from a file there: bin/device --cubin lib/full-90.cubin --suite barriers --ranks 2
+GPU_SUITES := device devgin
+define gpu_suites
+$(GPU_BUNDLE)/bin/$(1): $(wildcard tests/$(1)/prog/*.cc tests/$(1)/prog/*.h include/gccl_device/*.h include/gccl_device/impl/*.h) tests/internal/place/place.h $(LIB)/libgccl.so
+	@mkdir -p $$(@D)
+	$(CXX) -std=c++14 -O1 -g -Wall -Wextra -Werror -pthread -static-libstdc++ -Iinclude tests/$(1)/prog/*.cc -o $$@ -L$(LIB) -lgccl_cpu -l:libnccl.so.2 -ldl
+endef
+$(foreach p,$(GPU_SUITES),$(eval $(call gpu_suites,$(p))))
+
 # Plain TCP beside the plugin, called as NCCL does.
 $(GPU_BUNDLE)/bin/netspeed: tests/netplugin/prog/speed.c tests/netplugin/prog/net.h plugin/net/abi.h
 	@mkdir -p $(@D)
@@ -26,14 +35,16 @@ gpu-bundle: cuda build $(BIN)/kernels-check $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $
 
 # The same without the kernels of the GPU, to try the scripts over device/fake.
 .PHONY: gpu-bundle-files
-gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
+gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_SUITES:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
 	@mkdir -p $(GPU_BUNDLE)/lib $(GPU_BUNDLE)/bin $(GPU_BUNDLE)/include
-	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libnccl-net-gccl.so $(GPU_BUNDLE)/lib
+	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(LIB)/libnccl-net-gccl.so $(GPU_BUNDLE)/lib
+	@ln -sf libgccl.so $(GPU_BUNDLE)/lib/libnccl.so.2
+	@for f in full-90 gin-90; do [ ! -e $(CUDA)/device/$$f.cubin ] || install -m 644 $(CUDA)/device/$$f.cubin $(GPU_BUNDLE)/lib; done
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
 	@for p in gccl-info gccl-info-probe gccl-doctor gccl-top gccl-topo kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
 	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || xz -6 -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.xz
 	@install -m 644 include/*.h $(GPU_BUNDLE)/include
-	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/torch $(GPU_BUNDLE)/
+	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/*.cu tests/gpu/torch $(GPU_BUNDLE)/
 	@mkdir -p $(GPU_BUNDLE)/python && cp -r python/gccl python/tests $(GPU_BUNDLE)/python/ && rm -rf $(GPU_BUNDLE)/python/gccl/lib
 	@rm -rf $(GPU_BUNDLE)/nccl-tests && find $(GPU_BUNDLE) -name __pycache__ -prune -exec rm -rf {} +
 	@[ -z "$(NCCL_TESTS_SRC)" ] || { mkdir -p $(GPU_BUNDLE)/nccl-tests && cp -r $(NCCL_TESTS_SRC)/. $(GPU_BUNDLE)/nccl-tests/ && rm -rf $(GPU_BUNDLE)/nccl-tests/.git; }

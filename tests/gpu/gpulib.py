@@ -38,7 +38,7 @@ class Report:
         self.environment = dict(os.environ)
         lib = os.path.join(WORK, "lib")
         os.makedirs(lib, exist_ok=True)
-        for source, names in (("libgccl.so", ("libgccl.so", "libnccl.so", "libnccl.so.2")), ("libgccl_core.so", ("libgccl_core.so",))):
+        for source, names in (("libgccl.so", ("libgccl.so", "libnccl.so", "libnccl.so.2")), ("libgccl_core.so", ("libgccl_core.so",)), ("libgccl_cpu.so", ("libgccl_cpu.so",))):
             for n in names:  # links do not always travel
                 link = os.path.join(lib, n)
                 if os.path.lexists(link):

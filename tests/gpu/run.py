@@ -1,5 +1,6 @@
 """The checks on one GPU; see run.sh."""
 
+import glob
 import json
 import os
 import sys
@@ -72,6 +73,58 @@ def suites(r):
         else:
             r.judge("4", "under MPS", [suite(r, "cuda", name, "procs", 4, env=mps.env, label=" mps") for name in ("fill", "manystreams", "crossed", "capture")]
                     + [suite(r, "hostapi", "matrix", "procs", 4, env=mps.env, label=" mps")])
+
+
+def foreign_headers():
+    """NVIDIA's headers on this machine, with the versions that foreign.cc knows: folders of NCCL_HEADERS, and PyTorch's."""
+    folders = os.environ.get("NCCL_HEADERS", "").split(":") + glob.glob("/usr/**/nvidia/nccl/include", recursive=True) + glob.glob("/opt/**/nvidia/nccl/include", recursive=True)
+    found = {}
+    for f in folders:
+        try:
+            with open(os.path.join(f, "nccl.h")) as h:
+                version = [x.split()[2] for x in h if x.startswith("#define NCCL_VERSION_CODE")][0]
+        except (OSError, IndexError):
+            continue
+        if version in ("22809", "23007") and os.path.exists(os.path.join(f, "nccl_device.h")):
+            found.setdefault(version, f)
+    return sorted(found.items())
+
+
+def device_api(r):
+    lib = {name: os.path.join(BUNDLE, "lib", name + "-90.cubin") for name in ("full", "gin")}
+    if not all(os.path.exists(p) for p in lib.values()):
+        r.row("device API", "kernels of this library's header", "not run", "no kernels in the bundle")
+        return
+
+    def lsa(name, launch, ranks, env=None, label=""):
+        argv = [BUNDLE + "/bin/device", "--cubin", lib["full"], "--suite", name, "--launch", launch, "--ranks", str(ranks)]
+        return r.step("device %s %s %d%s" % (name, launch, ranks, label), argv, 60, r.ours(NCCL_DEBUG="WARN", **(env or {})))
+
+    def gin(ranks, *suites, env=None, label="", timeout=60):
+        argv = [BUNDLE + "/bin/devgin", "--cubin", lib["gin"], str(ranks), *suites]
+        return r.step("devgin %d %s%s" % (ranks, " ".join(suites), label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
+
+    r.judge("device API", "groups, shared memory, local reductions", [lsa(name, "threads", 1) for name in ("cuda", "coops", "reduce")])
+    for name, text in (("teams", "teams"), ("pointers", "windows and pointers"), ("barriers", "LSA barriers"), ("a2a", "LL all-to-all"), ("allreduce", "LSA all-reduce"),
+                       ("failures", "timeouts, a communicator that fails")):
+        r.judge("device API", text, [lsa(name, "threads", n) for n in (1, 2, 4, 8)] + [lsa(name, "procs", 2)])
+    with Mps(r) as mps:
+        if mps is not None:
+            r.judge("device API", "under MPS", [lsa(name, "procs", 4, env=mps.env, label=" mps") for name in ("pointers", "barriers", "a2a", "allreduce")])
+    for version, include in foreign_headers():
+        cubin = os.path.join(WORK, "foreign-%s.cubin" % version)
+        made = r.step("nvcc foreign.cu %s" % version, ["nvcc", "-cubin", "-arch=sm_90", "-std=c++17", "-I", include, "-o", cubin, BUNDLE + "/foreign.cu"], 120)
+        runs = [made] + [r.step("device foreign %s %s %d" % (version, launch, n),
+                                [BUNDLE + "/bin/device", "--cubin", cubin, "--suite", "foreign", "--launch", launch, "--ranks", str(n)], 60,
+                                r.ours(NCCL_DEBUG="WARN", GCCL_TEST_HEADER=version)) for launch, n in (("threads", 2), ("threads", 4), ("procs", 2))]
+        r.judge("device API", "kernels compiled with NVIDIA's header %s: LSA" % version, runs)
+    r.judge("device API", "GIN, backend direct", [gin(n) for n in (1, 2, 3, 4)])
+    times = [lsa("speed", "threads", n) for n in (2, 4, 8)] + [gin(2, "speed")]
+    r.judge("device API", "times", times)
+    for x in times:
+        for line in x.text.splitlines() if x else ():
+            if line.startswith("speed "):
+                r.row("device API", line[6:46].strip(), "measured", line[46:].strip())
 
 
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")
@@ -260,7 +313,7 @@ def speed(r):
         r.row("done", "compute-sanitizer memcheck over leader execution", "not run", "no compute-sanitizer")
 
 
-SECTIONS = dict(suites=suites, clients=clients, torch=torch, speed=speed, **around.SECTIONS)
+SECTIONS = dict(suites=suites, clients=clients, torch=torch, speed=speed, **around.SECTIONS, device=device_api)
 
 
 def main():

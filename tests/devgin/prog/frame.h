@@ -2,11 +2,7 @@
 #ifndef DEVGIN_FRAME_H
 #define DEVGIN_FRAME_H
 
-#include <gccl_device/cpu.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../../internal/place/place.h"
 
 struct Rank {
   ncclComm_t comm;
@@ -27,16 +23,26 @@ void soak(Rank &r);
 struct Bench {
   Rank &r;
   char const *suite;
-  size_t bytes;
-  char *mem = nullptr;
+  place::Memory memory;
+  char *mem = nullptr; /* of the window, as the host sees it between launches */
   ncclWindow_t win = nullptr;
   ncclDevComm dev;
   bool ok = false;
   Bench(Rank &r, char const *suite, size_t bytes, ncclDevCommRequirements q);
   ~Bench();
+  /* What the host has written is there when all ranks have met. */
+  void ready() {
+    memory.push();
+    meet();
+  }
+  /* What the ranks have put is in mem. */
+  void settled() {
+    meet();
+    memory.pull();
+  }
   /* Launches and waits; a failure is a failed check. */
-  template <typename... P, typename... A> void run(dim3 grid, dim3 block, void (*kernel)(P...), A &&...a) {
-    gccl::cpu::Launch l(grid, block);
+  template <typename... P, typename... A> void run(dim3 grid, dim3 block, place::Kernel<P...> kernel, A &&...a) {
+    place::Launch l(grid, block);
     l.deadlineNs = (uint64_t)gSeconds * 1000000000u;
     ncclResult_t rc = l.run(kernel, std::forward<A>(a)...);
     if (rc != ncclSuccess) failed(r, suite, "the launch gives %d: %s", (int)rc, l.error());
@@ -61,6 +67,7 @@ inline ncclDevCommRequirements wants(int signals, int counters = 0, int contexts
 struct Suite {
   char const *name;
   void (*run)(Rank &);
+  bool asked; /* runs only when it is named */
 };
 extern Suite const gSuites[];
 extern int const gSuiteCount;

@@ -1,4 +1,4 @@
-/* main.cc: devgin RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads. GCCL_TEST_SIGNALS,
+/* main.cc: devgin [--memory cuda | --cubin FILE] RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads. GCCL_TEST_SIGNALS,
  * GCCL_TEST_PUTS and GCCL_TEST_SOAK make the long ones longer; GCCL_TEST_SEED is the soak's; a launch may take GCCL_TEST_SECONDS. */
 #include "frame.h"
 
@@ -34,10 +34,10 @@ static void must(Rank const &r, char const *what, ncclResult_t rc) {
 }
 #define MUST(CALL) must(r, #CALL, (CALL))
 
-Bench::Bench(Rank &r_, char const *suite_, size_t bytes_, ncclDevCommRequirements q) : r(r_), suite(suite_), bytes(bytes_) {
-  MUST(ncclMemAlloc((void **)&mem, bytes));
-  memset(mem, 0, bytes);
-  MUST(ncclCommWindowRegister(r.comm, mem, bytes, &win, NCCL_WIN_COLL_SYMMETRIC));
+Bench::Bench(Rank &r_, char const *suite_, size_t bytes, ncclDevCommRequirements q) : r(r_), suite(suite_) {
+  MUST(memory.make(bytes));
+  mem = memory.mem;
+  MUST(ncclCommWindowRegister(r.comm, memory.at, bytes, &win, NCCL_WIN_COLL_SYMMETRIC));
   MUST(ncclDevCommCreate(r.comm, &q, &dev));
   ok = true;
 }
@@ -45,16 +45,16 @@ Bench::~Bench() {
   meet(); /* kernels of all ranks have ended */
   MUST(ncclDevCommDestroy(r.comm, &dev));
   MUST(ncclCommWindowDeregister(r.comm, win));
-  MUST(ncclMemFree(mem));
+  MUST(memory.drop());
   meet();
 }
 
 static void rankMain(int rank, int n, ncclUniqueId id, std::vector<std::string> const *only) {
   Rank r{nullptr, rank, n};
-  MUST(gcclSetDeviceKind(gcclDeviceHost));
+  place::enter(rank);
   MUST(ncclCommInitRank(&r.comm, n, id, rank));
   for (int i = 0; i < gSuiteCount; i++) {
-    bool wanted = only->empty() && strcmp(gSuites[i].name, "race") != 0;
+    bool wanted = only->empty() && !gSuites[i].asked;
     for (auto const &name : *only) wanted = wanted || name == gSuites[i].name;
     if (!wanted) continue;
     int before = gFailures;
@@ -77,6 +77,8 @@ static void rankMain(int rank, int n, ncclUniqueId id, std::vector<std::string> 
 }
 
 int main(int argc, char **argv) {
+  place::arguments(argc, argv);
+  place::start();
   int n = argc > 1 ? atoi(argv[1]) : 2;
   std::vector<std::string> only(argv + (argc > 2 ? 2 : argc), argv + argc);
   if (char const *s = getenv("GCCL_TEST_SIGNALS")) gSignals = atol(s);

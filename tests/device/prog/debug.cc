@@ -30,22 +30,22 @@ void suite_debug(Rank &r) {
   char window[32];
   snprintf(window, sizeof window, "window %p", (void *)w.win);
   Grid g(1, 4);
-  r.ok(g.run(local, w.win, 4095), "the last byte");
-  r.refused(ncclInvalidUsage, g.run(local, w.win, 4096), g.error(), "offset 4096");
+  r.ok(g.run(K(local), w.win, 4095), "the last byte");
+  r.refused(ncclInvalidUsage, g.run(K(local), w.win, 4096), g.error(), "offset 4096");
   r.check(strstr(g.error(), "debug.cc:") && strstr(g.error(), window) && strstr(g.error(), "past the end"), "the text is \"%s\"",
           g.error());
-  r.refused(ncclInvalidUsage, g.run(local, (ncclWindow_t)notAWindow, 0), g.error(), "not a window");
-  r.refused(ncclInvalidUsage, g.run(lsa, w.win, 0, r.nranks), g.error(), "not in the LSA team");
-  r.refused(ncclInvalidUsage, g.run(peer, ncclSymPtr<int>(w.win, 4), -1), g.error(), "rank -1");
-  r.ok(g.run(barrier, d.dev, 1), "the last barrier");
-  r.refused(ncclInvalidUsage, g.run(barrier, d.dev, 2), g.error(), "past lsaBarrierCount");
-  r.refused(ncclInvalidUsage, g.run(a2a_element, d.dev, h, 4), g.error(), "past its slots");
-  r.refused(ncclInvalidUsage, g.run(a2a_block, d.dev, h, 1), g.error(), "past the end of its buffer");
+  r.refused(ncclInvalidUsage, g.run(K(local), (ncclWindow_t)notAWindow, 0), g.error(), "not a window");
+  r.refused(ncclInvalidUsage, g.run(K(lsa), w.win, 0, r.nranks), g.error(), "not in the LSA team");
+  r.refused(ncclInvalidUsage, g.run(K(peer), ncclSymPtr<int>(w.win, 4), -1), g.error(), "rank -1");
+  r.ok(g.run(K(barrier), d.dev, 1), "the last barrier");
+  r.refused(ncclInvalidUsage, g.run(K(barrier), d.dev, 2), g.error(), "past lsaBarrierCount");
+  r.refused(ncclInvalidUsage, g.run(K(a2a_element), d.dev, h, 4), g.error(), "past its slots");
+  r.refused(ncclInvalidUsage, g.run(K(a2a_block), d.dev, h, 1), g.error(), "past the end of its buffer");
   ncclComm_t child;
   OK(ncclCommSplit(r.comm, 0, r.rank, &child, NULL));
   ncclDevComm foreign;
   ncclDevCommRequirements none = requirements();
   OK(ncclDevCommCreate(child, &none, &foreign));
-  r.refused(ncclInvalidUsage, g.run(multimem, foreign, w.win), g.error(), "another communicator");
+  r.refused(ncclInvalidUsage, g.run(K(multimem), foreign, w.win), g.error(), "another communicator");
   OK(ncclCommDestroy(child));
 }

@@ -2,7 +2,7 @@
 #ifndef DEVICE_FRAME_H
 #define DEVICE_FRAME_H
 
-#include <gccl_device/cpu.h>
+#include "../../internal/place/place.h"
 
 #include <functional>
 #include <stdio.h>
@@ -15,6 +15,7 @@ struct Rank {
   ncclComm_t comm;
   int rank, nranks, lsa; /* lsa: ranks that an LSA team must have */
   int failures = 0;
+  place::Memory ones; /* for barrier */
 
   /* A failed check; says so once for each rank and text. */
   bool check(bool ok, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -30,11 +31,11 @@ struct Rank {
 /* A symmetric window over memory of the library, with a device communicator's life. */
 struct Window {
   Rank &r;
-  char *memory = nullptr;
+  place::Memory memory;
   ncclWindow_t win = nullptr;
   Window(Rank &r, size_t bytes);
   ~Window();
-  template <typename T> T *as() { return reinterpret_cast<T *>(memory); }
+  template <typename T> T *as() { return reinterpret_cast<T *>(memory.mem); }
 };
 struct DevComm {
   Rank &r;
@@ -46,10 +47,10 @@ struct DevComm {
 inline ncclDevCommRequirements requirements() { return NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER; }
 
 /* A launch with the deadline of all tests. */
-struct Grid : gccl::cpu::Launch {
+struct Grid : place::Launch {
   Grid(unsigned ctas, unsigned threads) : Launch(ctas, threads) { deadlineNs = 60000000000u; }
-  template <typename... A> void operator()(Rank &r, const char *what, A &&...a) {
-    ncclResult_t rc = run(std::forward<A>(a)...);
+  template <typename... P, typename... A> void operator()(Rank &r, const char *what, place::Kernel<P...> kernel, A &&...a) {
+    ncclResult_t rc = run(kernel, std::forward<A>(a)...);
     r.check(rc == ncclSuccess, "%s: launch gives %d: %s", what, (int)rc, rc ? error() : "");
   }
 };
@@ -72,6 +73,10 @@ void suite_a2a(Rank &);
 /* reduce.cc */
 void suite_reduce(Rank &);
 void suite_allreduce(Rank &);
+/* foreign.cc, on a GPU */
+void suite_foreign(Rank &);
+/* speed.cc */
+void suite_speed(Rank &);
 /* debug.cc, compiled with GCCL_DEVICE_DEBUG */
 void suite_debug(Rank &);
 

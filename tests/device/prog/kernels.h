@@ -278,14 +278,26 @@ KERNEL local_reduces(char *memory, int *bad) {
 }
 
 /* An all-reduce of n floats: this rank sums its share of all and stores it to all. */
-KERNEL lsa_all_reduce(ncclDevComm comm, ncclWindow_t in, ncclWindow_t out, size_t n) {
-  ncclCoopCta cta;
-  ncclLsaBarrierSession<ncclCoopCta> bar(cta, comm, ncclTeamTagLsa(), blockIdx.x);
+__device__ inline void all_reduce_once(ncclCoopCta cta, ncclDevComm const &comm, ncclLsaBarrierSession<ncclCoopCta> &bar, ncclWindow_t in,
+                                       ncclWindow_t out, size_t n) {
   bar.sync(cta, cuda::memory_order_acquire);
   size_t parts = (size_t)gridDim.x * comm.lsaSize, part = blockIdx.x * (size_t)comm.lsaSize + comm.lsaRank;
   size_t first = n * part / parts, last = n * (part + 1) / parts;
   ncclLsaReduceSumCopy(cta, ncclSymPtr<float>(in) + first, ncclSymPtr<float>(out) + first, last - first, comm);
   bar.sync(cta, cuda::memory_order_release);
+}
+KERNEL lsa_all_reduce(ncclDevComm comm, ncclWindow_t in, ncclWindow_t out, size_t n) {
+  ncclLsaBarrierSession<ncclCoopCta> bar(ncclCoopCta(), comm, ncclTeamTagLsa(), blockIdx.x);
+  all_reduce_once(ncclCoopCta(), comm, bar, in, out, n);
+}
+/* For times. */
+KERNEL many_barriers(ncclDevComm comm, int rounds) {
+  ncclLsaBarrierSession<ncclCoopCta> bar(ncclCoopCta(), comm, ncclTeamTagLsa(), blockIdx.x);
+  for (int i = 0; i < rounds; i++) bar.sync(ncclCoopCta(), cuda::memory_order_acq_rel);
+}
+KERNEL many_all_reduces(ncclDevComm comm, ncclWindow_t in, ncclWindow_t out, size_t n, int rounds) {
+  ncclLsaBarrierSession<ncclCoopCta> bar(ncclCoopCta(), comm, ncclTeamTagLsa(), blockIdx.x);
+  for (int i = 0; i < rounds; i++) all_reduce_once(ncclCoopCta(), comm, bar, in, out, n);
 }
 /* The other ways to say it: sum to this rank, then copy to all. */
 KERNEL lsa_all_reduce_twice(ncclDevComm comm, ncclWindow_t in, ncclWindow_t out, float *scratch, size_t n) {

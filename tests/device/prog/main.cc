@@ -1,4 +1,4 @@
-/* main.cc: device --suite S --ranks N --launch threads|procs [--lsa ranks of a team] [--hosts H, of N/H processes each] */
+/* main.cc: device [--memory cuda | --cubin FILE] --suite S --ranks N --launch threads|procs [--lsa ranks of a team] [--hosts H, of N/H processes each] */
 #include "frame.h"
 
 #include <atomic>
@@ -12,9 +12,19 @@
 static const struct {
   const char *name;
   void (*run)(Rank &);
-} suites[] = {{"cuda", suite_cuda},         {"coops", suite_coops},       {"teams", suite_teams},   {"pointers", suite_pointers},
-              {"barriers", suite_barriers}, {"failures", suite_failures}, {"a2a", suite_a2a},       {"reduce", suite_reduce},
-              {"allreduce", suite_allreduce}, {"debug", suite_debug},     {"race", suite_race},
+} suites[] = {{"cuda", suite_cuda},
+              {"coops", suite_coops},
+              {"teams", suite_teams},
+              {"pointers", suite_pointers},
+              {"barriers", suite_barriers},
+              {"failures", suite_failures},
+              {"a2a", suite_a2a},
+              {"reduce", suite_reduce},
+              {"allreduce", suite_allreduce},
+              {"debug", suite_debug},
+              {"speed", suite_speed},
+              {"foreign", suite_foreign},
+              {"race", suite_race},
               {"old", suite_old}};
 
 bool Rank::check(bool ok, const char *format, ...) {
@@ -39,17 +49,23 @@ void Rank::refused(ncclResult_t want, ncclResult_t got, const char *text, const 
 }
 
 void Rank::barrier() {
-  int one = 1, all = 0;
-  ok(ncclAllReduce(&one, &all, 1, ncclInt, ncclSum, comm, NULL), "barrier");
-  check(all == nranks, "barrier: %d ranks of %d", all, nranks);
+  if (!ones.mem && !ok(ones.make(8), "memory")) return;
+  int *v = reinterpret_cast<int *>(ones.mem);
+  v[0] = 1;
+  v[1] = 0;
+  ones.push();
+  ok(ncclAllReduce(ones.at, ones.at + 4, 1, ncclInt, ncclSum, comm, NULL), "barrier");
+  place::settle();
+  ones.pull();
+  check(v[1] == nranks, "barrier: %d ranks of %d", v[1], nranks);
 }
 
 Window::Window(Rank &r_, size_t bytes) : r(r_) {
-  if (OK(ncclMemAlloc((void **)&memory, bytes))) OK(ncclCommWindowRegister(r.comm, memory, bytes, &win, NCCL_WIN_COLL_SYMMETRIC));
+  if (OK(memory.make(bytes))) OK(ncclCommWindowRegister(r.comm, memory.at, bytes, &win, NCCL_WIN_COLL_SYMMETRIC));
 }
 Window::~Window() {
   OK(ncclCommWindowDeregister(r.comm, win));
-  OK(ncclMemFree(memory));
+  OK(memory.drop());
 }
 
 DevComm::DevComm(Rank &r_, const ncclDevCommRequirements &q) : r(r_), dev() { made = OK(ncclDevCommCreate(r.comm, &q, &dev)); }
@@ -64,8 +80,10 @@ static int run(void (*suite)(Rank &), const ncclUniqueId &id, int rank, int nran
   r.lsa = lsa ? lsa : nranks / hosts;
   r.rank = rank;
   r.nranks = nranks;
+  place::enter(rank);
   if (!OK(ncclCommInitRank(&r.comm, nranks, id, rank))) return 1;
   suite(r);
+  if (r.ones.mem) r.ok(r.ones.drop(), "memory");
   ncclResult_t broken = ncclSuccess; /* a suite may break its communicator on purpose */
   ncclCommGetAsyncError(r.comm, &broken);
   if (broken == ncclSuccess)
@@ -97,6 +115,7 @@ static int processes(void (*suite)(Rank &), int nranks) {
       usleep(1000);
     }
     if (hosts > 1) setenv("NCCL_HOSTID", std::to_string(rank * hosts / nranks).c_str(), 1);
+    place::start();
     int bad = run(suite, s->id, rank, nranks);
     fflush(stdout);
     _exit(bad);
@@ -112,6 +131,7 @@ static int processes(void (*suite)(Rank &), int nranks) {
 }
 
 int main(int argc, char **argv) {
+  place::arguments(argc, argv);
   std::string name, launch = "threads";
   int nranks = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -129,6 +149,7 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (launch == "procs") return processes(suite, nranks);
+  place::start();
   ncclUniqueId id;
   if (ncclGetUniqueId(&id) != ncclSuccess) return 2;
   std::vector<std::thread> threads;

@@ -81,7 +81,7 @@ void suite_old(Rank &r) {
 }
 
 void suite_pointers(Rank &r) {
-  int bad = 0;
+  place::Shared<int> bad;
   Window w(r, 16384), other(r, 100000);
   ncclDevResourceHandle_t handle[3] = {};
   ncclDevCommRequirements q = requirements();
@@ -98,24 +98,26 @@ void suite_pointers(Rank &r) {
     r.check(handle[1] * 128 % 4096 == 0 && handle[1] > handle[0] && handle[2] > handle[1], "handles %u %u %u", handle[0], handle[1],
             handle[2]);
     for (int i = 0; i < 3; i++) {
-      Grid(1, 32)(r, "resource buffer", resource_buffer, d.dev, handle[i], 250 * (i + 1), &bad);
-      r.check(bad == 0, "resource buffer %d: %d wrong", i, bad);
-      memset(ncclGetResourceBufferLocalPointer(d.dev, handle[i]), 0x55, buffer[i].bufferSize);
+      Grid(1, 32)(r, "resource buffer", K(resource_buffer), d.dev, handle[i], 250 * (i + 1), bad);
+      r.check(*bad == 0, "resource buffer %d: %d wrong", i, *bad);
+      std::vector<char> used(buffer[i].bufferSize, 0x55);
+      place::copy(ncclGetResourceBufferLocalPointer(d.dev, handle[i]), used.data(), used.size());
     }
-    Grid(1, 32)(r, "write", write_windows, d.dev, w.win, (void *)w.memory, &bad);
-    r.check(bad == 0, "write_windows: %d wrong", bad);
+    Grid(1, 32)(r, "write", K(write_windows), d.dev, w.win, (void *)w.memory.at, bad);
+    r.check(*bad == 0, "write_windows: %d wrong", *bad);
     r.barrier();
-    Grid(1, 32)(r, "read", read_windows, d.dev, w.win, &bad);
-    r.check(bad == 0, "read_windows: %d wrong", bad);
+    Grid(1, 32)(r, "read", K(read_windows), d.dev, w.win, bad);
+    r.check(*bad == 0, "read_windows: %d wrong", *bad);
     r.barrier();
-    memset(w.memory, 0, 16384);
+    memset(w.memory.mem, 0, 16384);
+    w.memory.push();
     r.barrier();
   }
   OK(ncclGroupStart()); /* in a group, together with another one and a window */
   ncclDevComm a = {}, b = {};
   ncclWindow_t again = nullptr;
   OK(ncclDevCommCreate(r.comm, &q, &a));
-  OK(ncclCommWindowRegister(r.comm, other.memory, 4096, &again, NCCL_WIN_DEFAULT));
+  OK(ncclCommWindowRegister(r.comm, other.memory.at, 4096, &again, NCCL_WIN_DEFAULT));
   q = requirements();
   OK(ncclDevCommCreate(r.comm, &q, &b));
   r.check(a.nRanks == 0 && b.nRanks == 0, "a group's device communicators are there before its end");

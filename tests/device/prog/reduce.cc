@@ -3,12 +3,14 @@
 #include "kernels.h"
 
 void suite_reduce(Rank &r) {
-  int bad = 0;
-  alignas(16) static thread_local char memory[6 * 400 * 8 + 64];
+  place::Shared<int> bad;
+  place::Memory memory;
+  if (!OK(memory.make(6 * 400 * 8 + 64))) return;
   for (unsigned threads : {1u, 40u}) {
-    Grid(1, threads)(r, "reduce", local_reduces, memory, &bad);
-    r.check(bad == 0, "reduce and copy, %u threads: %d wrong values", threads, bad);
+    Grid(1, threads)(r, "reduce", K(local_reduces), memory.at, bad);
+    r.check(*bad == 0, "reduce and copy, %u threads: %d wrong values", threads, *bad);
   }
+  OK(memory.drop());
 }
 
 void suite_allreduce(Rank &r) {
@@ -17,18 +19,22 @@ void suite_allreduce(Rank &r) {
   ncclDevCommRequirements q = requirements();
   q.lsaBarrierCount = 3;
   DevComm d(r, q);
-  std::vector<float> scratch(most);
+  place::Memory scratch;
+  if (!OK(scratch.make(most * 4))) return;
   for (size_t n : {(size_t)0, (size_t)1, (size_t)5, (size_t)1000, most}) {
     for (int form = 0; form < 2; form++) {
       for (size_t i = 0; i < most; i++) {
         in.as<float>()[i] = (float)(i % 1000 + r.rank);
         out.as<float>()[i] = -1;
       }
+      in.memory.push();
+      out.memory.push();
       r.barrier(); /* peers write into out */
       if (form == 0)
-        Grid(3, 32)(r, "all-reduce", lsa_all_reduce, d.dev, in.win, out.win, n);
+        Grid(3, 32)(r, "all-reduce", K(lsa_all_reduce), d.dev, in.win, out.win, n);
       else
-        Grid(1, 64)(r, "all-reduce in two steps", lsa_all_reduce_twice, d.dev, in.win, out.win, scratch.data(), n);
+        Grid(1, 64)(r, "all-reduce in two steps", K(lsa_all_reduce_twice), d.dev, in.win, out.win, (float *)scratch.at, n);
+      out.memory.pull();
       size_t wrong = 0;
       for (size_t i = 0; i < most; i++) {
         float want = i < n ? (float)(r.nranks * (int)(i % 1000) + r.nranks * (r.nranks - 1) / 2) : -1;
@@ -38,4 +44,5 @@ void suite_allreduce(Rank &r) {
       r.barrier();
     }
   }
+  OK(scratch.drop());
 }
