@@ -54,6 +54,20 @@ int32_t gccl_bridge_window_map(const gccl_device_api *d, struct ncclComm *c, gcc
   return d->window_map(c, w, parts, text);
 }
 
-void gccl_bridge_window_release(const gccl_device_api *d, const void *part) { d->window_release(part); }
+int32_t gccl_bridge_window_show(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, char *text) {
+  return d->window_show(c, w, text);
+}
+
+void gccl_bridge_window_hide(const gccl_device_api *d, struct ncclComm *c, const gccl_window *w) { d->window_hide(c, w); }
+
+void gccl_bridge_window_release(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *part) {
+  d->window_release(c, w, part);
+}
+
+int32_t gccl_bridge_memory_new(const gccl_device_api *d, struct ncclComm *c, uint64_t bytes, void **out, char *text) {
+  return d->memory_new(c, bytes, out, text);
+}
+
+void gccl_bridge_memory_free(const gccl_device_api *d, uintptr_t p) { d->memory_free((void *)p); }
 
 int32_t gccl_bridge_export_memory(const gccl_device_api *d, uint64_t id, uint64_t *size) { return d->export_memory(id, size); }

@@ -18,7 +18,11 @@ int32_t gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c);
 int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, uintptr_t ptr, uint64_t size, void *out, int32_t max,
                                  int32_t *rc, char *text);
 int32_t gccl_bridge_window_map(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *parts, char *text);
-void gccl_bridge_window_release(const gccl_device_api *d, const void *part);
+int32_t gccl_bridge_window_show(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, char *text);
+void gccl_bridge_window_hide(const gccl_device_api *d, struct ncclComm *c, const gccl_window *w);
+void gccl_bridge_window_release(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *part);
+int32_t gccl_bridge_memory_new(const gccl_device_api *d, struct ncclComm *c, uint64_t bytes, void **out, char *text);
+void gccl_bridge_memory_free(const gccl_device_api *d, uintptr_t p);
 int32_t gccl_bridge_export_memory(const gccl_device_api *d, uint64_t id, uint64_t *size);
 
 #endif

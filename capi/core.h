@@ -86,10 +86,16 @@ typedef struct {
   int32_t (*leave)(struct ncclComm *);                                /* quiesced; the areas go next, unless it returns 1 */
   uint64_t (*section)(uint32_t nranks);                               /* bytes of its section in a rank's area */
   /* Windows: what the other ranks must know of this rank's part (returns its bytes, or -1 and a code and a text); all parts mapped into
-   * the window; the memory of this rank's part given back. */
+   * the window; the window, which is in a slot of the communicator, made known to kernels, and that taken back; the mappings and the
+   * memory of this rank's part given back (the window may be NULL). */
   int32_t (*window_offer)(struct ncclComm *, void *ptr, uint64_t size, void *out, int32_t max, int32_t *rc, char *text);
   int32_t (*window_map)(struct ncclComm *, gccl_window *, const void *parts, char *text);
-  void (*window_release)(const void *part);
+  int32_t (*window_show)(struct ncclComm *, gccl_window *, char *text);
+  void (*window_hide)(struct ncclComm *, const gccl_window *);
+  void (*window_release)(struct ncclComm *, gccl_window *, const void *part);
+  /* Zeroed memory of the kind that windows can lie in, on the communicator's device; given back. */
+  int32_t (*memory_new)(struct ncclComm *, uint64_t bytes, void **out, char *text);
+  void (*memory_free)(void *);
   /* A file descriptor of an allocation of this process that a peer has named, and its size; -1: there is none. Any thread. */
   int32_t (*export_memory)(uint64_t id, uint64_t *size);
 } gccl_device_api;

@@ -75,7 +75,28 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			}
 			return nil
 		},
-		ReleaseWindow: func(part []byte) { C.gccl_bridge_window_release(d, unsafe.Pointer(&part[0])) },
+		ShowWindow: func(c control.Comm, w control.Window) error {
+			var text [C.GCCL_TEXT]C.char
+			if rc := C.gccl_bridge_window_show(d, (*C.struct_ncclComm)(c.Pointer()), (*C.gccl_window)(w.Pointer()), &text[0]); rc != 0 {
+				return xerr.New(xerr.Code(rc), "window", "%s", C.GoString(&text[0]))
+			}
+			return nil
+		},
+		HideWindow: func(c control.Comm, w control.Window) {
+			C.gccl_bridge_window_hide(d, (*C.struct_ncclComm)(c.Pointer()), (*C.gccl_window)(w.Pointer()))
+		},
+		ReleaseWindow: func(c control.Comm, w control.Window, part []byte) {
+			C.gccl_bridge_window_release(d, (*C.struct_ncclComm)(c.Pointer()), (*C.gccl_window)(w.Pointer()), unsafe.Pointer(&part[0]))
+		},
+		NewMemory: func(c control.Comm, bytes uint64) (uintptr, error) {
+			var p unsafe.Pointer
+			var text [C.GCCL_TEXT]C.char
+			if rc := C.gccl_bridge_memory_new(d, (*C.struct_ncclComm)(c.Pointer()), C.uint64_t(bytes), &p, &text[0]); rc != 0 {
+				return 0, xerr.New(xerr.Code(rc), "device memory", "%s", C.GoString(&text[0]))
+			}
+			return uintptr(p), nil
+		},
+		FreeMemory: func(p uintptr) { C.gccl_bridge_memory_free(d, C.uintptr_t(p)) },
 		Leave: func(c control.Comm) bool {
 			return C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) == 0
 		},

@@ -256,8 +256,8 @@ func doJob(j *C.gccl_job, w *work) error {
 		return w.c.Revoke(int(j.flags))
 	case C.GCCL_JOB_WINDOW:
 		win, err := w.c.RegisterWindow(uintptr(j.buff), uint64(j.size), int(j.flags))
-		if err == nil && j.out != nil {
-			*j.out = win.Pointer()
+		if err == nil && j.out != nil && !win.Nil() { // none where windows are switched off
+			*j.out = win.Handle()
 		}
 		return err
 	case C.GCCL_JOB_DEVCOMM:

@@ -29,15 +29,24 @@ func gcd(a, b int) int {
 	return a
 }
 
+// divided says whether the ranks are in several cliques.
+func (c *Comm) divided(nranks int) bool {
+	for r := 1; r < nranks; r++ {
+		if c.apart(0, r) {
+			return true
+		}
+	}
+	return false
+}
+
 // kernelStride is the unit of the distance between ranks in the flat range as compiled kernels know it (ncclWindow_vidmem.stride4G).
 const kernelStride = 4 << 30
 
 // deviceAPI says why this rank cannot make device communicators, or nil.
-func (c *Comm) deviceAPI() error {
+func (c *Comm) deviceAPI(nranks int) error {
 	const op = "device communicator"
-	if c.device() != nil {
-		return xerr.New(xerr.InvalidUsage, op, "this version makes device communicators in host mode only").
-			WithHint("make the communicator with gcclSetDeviceKind(gcclDeviceHost) or GCCL_DEVICE=host")
+	if c.device() != nil && c.divided(nranks) {
+		return xerr.New(xerr.InvalidUsage, op, "this version makes device communicators of GPUs on one host only")
 	}
 	if !c.set.Bool(param.NCCLWinEnable) {
 		return xerr.New(xerr.InvalidUsage, op, "windows are switched off (%s), and its resources live in one", c.set.Describe(param.NCCLWinEnable))
@@ -56,31 +65,38 @@ func (c *Comm) NewResources(bytes, digest uint64) (control.Window, error) {
 	if err := c.usable("device communicator"); err != nil {
 		return none, err
 	}
-	if err := c.deviceAPI(); err != nil { // all ranks have the same settings
+	if err := c.deviceAPI(c.nranks); err != nil { // all ranks have the same settings
 		return none, err
 	}
-	a, err := arena.Process()
-	var al arena.Allocation
-	if err == nil {
-		al, err = a.Alloc(bytes)
-	}
+	at, free, err := c.resourceMemory(bytes)
 	if aerr := c.agreeOnResources(digest, err); aerr != nil {
 		if err == nil {
-			_ = a.Free(al)
+			free()
 		}
 		return none, aerr
 	}
-	w, err := c.RegisterWindow(a.Base()+uintptr(al.Offset), bytes, 0)
-	_ = a.Free(al) // when the window, which pins it, goes
-	if err == nil {
-		w.SetResource()
-	}
+	w, err := c.registerWindow(at, bytes, 0, true)
+	free() // when the window, which pins it, goes
 	return w, err
+}
+
+// resourceMemory is memory of zeros for a resource window.
+func (c *Comm) resourceMemory(bytes uint64) (at uintptr, free func(), err error) {
+	if d := c.device(); d != nil {
+		at, err = d.NewMemory(c.ctl, bytes)
+		return at, func() { d.FreeMemory(at) }, err
+	}
+	a, err := arena.Process()
+	if err != nil {
+		return 0, nil, err
+	}
+	al, err := a.Alloc(bytes)
+	return a.Base() + uintptr(al.Offset), func() { _ = a.Free(al) }, err
 }
 
 // RefuseResources takes the place of NewResources on a rank whose requirements are wrong: the others, who wait for it, hear why.
 func (c *Comm) RefuseResources(code xerr.Code, text string) {
-	if c.group != nil && c.usable("device communicator") == nil && c.deviceAPI() == nil {
+	if c.group != nil && c.usable("device communicator") == nil && c.deviceAPI(c.nranks) == nil {
 		tag, msg := c.resourcesMessage(0, xerr.New(code, "device communicator", "%s", text))
 		go func() { _, _ = c.group.AllGatherTag(c.ctx, tag, msg) }() // this rank need not wait for them
 	}

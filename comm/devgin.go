@@ -36,6 +36,10 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 	if choice.Direct && c.lsaSize(c.nranks) == c.nranks {
 		return got, nil
 	}
+	if c.device() != nil {
+		return got, xerr.New(xerr.InvalidUsage, "device communicator",
+			"GIN on a GPU needs the backend direct in this version: kernels compiled with this library's header, and one LSA team of all ranks (%s)", choice.Why)
+	}
 	if choice.Net == "" {
 		return got, xerr.New(xerr.InvalidUsage, "device communicator", "GIN between LSA teams needs proxy or gdaki, and %s allows neither", choice.Why).
 			WithHint("unset GCCL_GIN, or let it name one of them")

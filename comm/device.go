@@ -62,7 +62,7 @@ func (c *Comm) leaveDevice() bool {
 }
 
 // registerDeviceWindow is RegisterWindow for memory of a GPU.
-func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, seq uint64) (control.Window, error) {
+func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, resource bool, seq uint64) (control.Window, error) {
 	none := control.Window{}
 	part, err := c.device().OfferWindow(c.ctl, buff, size)
 	if err != nil {
@@ -74,10 +74,10 @@ func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, seq ui
 	rec := &window{part: part, seq: seq}
 	parts, sizes, err := c.exchangeParts(seq, part, size, nil)
 	if err != nil {
-		c.device().ReleaseWindow(part)
+		c.device().ReleaseWindow(c.ctl, none, part)
 		return none, err
 	}
-	w := c.ctl.NewWindow(uint32(seq), buff, size, 0, flags)
+	w := c.ctl.NewWindow(uint32(seq), buff, size, 0, flags, resource)
 	for r, n := range sizes {
 		w.SetPeer(r, 0, n)
 	}
@@ -100,6 +100,9 @@ func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, seq ui
 	if err != nil {
 		c.releaseWindow(w, rec)
 		return none, err
+	}
+	if flat, stride := w.Flat(); flat != 0 {
+		w.SetFlat(flat, stride)
 	}
 	return c.publishWindow(w, rec)
 }

@@ -65,10 +65,16 @@ type Device struct {
 	// Meet is called with the hellos of all ranks, in order, when their areas are mapped.
 	Meet func(c control.Comm, hellos [][]byte) error
 	// OfferWindow describes this rank's part of a window for the others and keeps its memory; MapWindow maps the parts of all ranks
-	// into the window; ReleaseWindow gives back what OfferWindow kept.
+	// into the window; ShowWindow makes it known to kernels, when it has its slot, and HideWindow ends that; ReleaseWindow gives back what
+	// MapWindow (if there is a window) and OfferWindow kept.
 	OfferWindow   func(c control.Comm, buff uintptr, size uint64) ([]byte, error)
 	MapWindow     func(c control.Comm, w control.Window, parts [][]byte) error
-	ReleaseWindow func(part []byte)
+	ShowWindow    func(c control.Comm, w control.Window) error
+	HideWindow    func(c control.Comm, w control.Window)
+	ReleaseWindow func(c control.Comm, w control.Window, part []byte)
+	// NewMemory is zeroed memory that a window can lie in; FreeMemory gives it back, or leaves it to the windows that are in it.
+	NewMemory  func(c control.Comm, bytes uint64) (uintptr, error)
+	FreeMemory func(p uintptr)
 	// Leave is called before the areas go, when nothing of the communicator is in flight. It says whether they may go: a replay of a
 	// graph may still look at them after an abort.
 	Leave func(c control.Comm) bool

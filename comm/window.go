@@ -2,6 +2,7 @@ package comm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -31,6 +32,11 @@ type window struct {
 // RegisterWindow makes memory of this process known to all ranks (ncclCommWindowRegister). All ranks call it, in the same
 // order; sizes may differ. When any rank cannot, none does.
 func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Window, error) {
+	return c.registerWindow(buff, size, flags, false)
+}
+
+// registerWindow is RegisterWindow. resource: it belongs to a device communicator and is none of the program's.
+func (c *Comm) registerWindow(buff uintptr, size uint64, flags int, resource bool) (control.Window, error) {
 	const op = "window"
 	none := control.Window{}
 	if err := c.usable(op); err != nil {
@@ -45,7 +51,7 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	seq := c.winSeq
 	c.mu.Unlock()
 	if c.device() != nil {
-		return c.registerDeviceWindow(buff, size, flags, seq)
+		return c.registerDeviceWindow(buff, size, flags, resource, seq)
 	}
 	al, off, err := c.windowMemory(buff, size)
 	if err != nil {
@@ -62,7 +68,7 @@ func (c *Comm) RegisterWindow(buff uintptr, size uint64, flags int) (control.Win
 	if err := arena.Existing().Pin(al); err != nil {
 		return none, err
 	}
-	w := c.ctl.NewWindow(uint32(seq), buff, size, off, flags)
+	w := c.ctl.NewWindow(uint32(seq), buff, size, off, flags, resource)
 	for r, p := range all {
 		w.SetPeer(r, p.offset, p.size)
 	}
@@ -87,6 +93,11 @@ func (c *Comm) publishWindow(w control.Window, rec *window) (control.Window, err
 		c.windows[w] = rec
 	}
 	c.mu.Unlock()
+	if d := c.device(); published && d != nil {
+		if err := d.ShowWindow(c.ctl, w); err != nil {
+			return control.Window{}, errors.Join(err, c.DeregisterWindow(w))
+		}
+	}
 	if !published { // all ranks count alike, unless they have deregistered differently
 		c.releaseWindow(w, rec)
 		return control.Window{}, xerr.New(xerr.InvalidUsage, "window", "all %d windows of the communicator are in use", control.Windows).
@@ -227,7 +238,7 @@ func (c *Comm) DeregisterWindow(w control.Window) error {
 	rec := c.windows[w]
 	if rec != nil {
 		delete(c.windows, w)
-		c.ctl.Drop(w)
+		c.drop(w)
 	}
 	c.mu.Unlock()
 	if rec == nil {
@@ -236,6 +247,14 @@ func (c *Comm) DeregisterWindow(w control.Window) error {
 	}
 	c.releaseWindow(w, rec)
 	return nil
+}
+
+// drop takes a window from the program and from kernels.
+func (c *Comm) drop(w control.Window) {
+	if d := c.device(); d != nil {
+		d.HideWindow(c.ctl, w) // before another window may take the slot
+	}
+	c.ctl.Drop(w)
 }
 
 func (c *Comm) releaseWindow(w control.Window, rec *window) {
@@ -253,7 +272,7 @@ func (c *Comm) releaseWindow(w control.Window, rec *window) {
 		c.e.leaveTeam(rec.team)
 	}
 	if rec.part != nil {
-		c.device().ReleaseWindow(rec.part)
+		c.device().ReleaseWindow(c.ctl, w, rec.part)
 	} else {
 		_ = arena.Existing().Unpin(rec.al)
 	}
@@ -266,7 +285,7 @@ func (c *Comm) dropWindows() {
 	left := c.windows
 	c.windows = map[control.Window]*window{}
 	for w := range left {
-		c.ctl.Drop(w)
+		c.drop(w)
 	}
 	c.mu.Unlock()
 	for w, rec := range left {

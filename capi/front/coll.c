@@ -203,12 +203,6 @@ ncclResult_t gccl_message(int kind, const void *send, void *recv, size_t count, 
 
 /* --- one-sided --- */
 
-static gccl_window *own_window(const struct ncclComm *c, ncclWindow_t w) {
-  for (unsigned i = 0; w && i < sizeof c->windows / sizeof *c->windows; i++)
-    if ((ncclWindow_t)atomic_load_explicit(&c->windows[i], memory_order_acquire) == w) return (gccl_window *)w;
-  return NULL;
-}
-
 ncclResult_t gccl_onesided(const void *local, size_t count, ncclDataType_t type, int peer, ncclWindow_t win, size_t offset, int data,
                            int sig, int ctx, unsigned flags, ncclComm_t c, cudaStream_t stream, const char *call) {
   ncclResult_t rc = gccl_comm_check(c, call);
@@ -227,7 +221,7 @@ ncclResult_t gccl_onesided(const void *local, size_t count, ncclDataType_t type,
   op.root = peer;
   if (data) {
     if ((rc = check_type(c, type, call)) != ncclSuccess || (rc = check_size(c, count, (int)type, 1, call)) != ncclSuccess) return rc;
-    gccl_window *w = own_window(c, win);
+    gccl_window *w = gccl_window_of(c, win);
     if (!w)
       return gccl_fail(ncclInvalidArgument, "%s: rank %d: peerWin %p is not a window of this communicator", call, c->rank, (void *)win);
     if ((rc = check_buffer(c, local, "localbuff", call)) != ncclSuccess) return rc;

@@ -71,10 +71,27 @@ static int32_t window_map(struct ncclComm *c, gccl_window *w, const void *parts,
   return gccl_cuda_window_map(c->cuda, w, parts, text, GCCL_TEXT);
 }
 
-static void window_release(const void *part) { gccl_cuda_window_release(part); }
+static int32_t window_show(struct ncclComm *c, gccl_window *w, char *text) { return gccl_cuda_show(c->cuda, w, text, GCCL_TEXT); }
+static void window_hide(struct ncclComm *c, const gccl_window *w) { gccl_cuda_hide(c->cuda, w); }
+static void window_release(struct ncclComm *c, gccl_window *w, const void *part) { gccl_cuda_window_release(c->cuda, w, part); }
 
-const gccl_device_api gccl_cuda_device_api = {hello,        meet,       leave,          gccl_cuda_section_bytes,
-                                              window_offer, window_map, window_release, gccl_cuda_mem_export};
+static int32_t memory_new(struct ncclComm *c, uint64_t bytes, void **out, char *text) {
+  return gccl_cuda_memory_new(c->cuda, bytes, out, text, GCCL_TEXT);
+}
+static void memory_free(void *p) { gccl_cuda_mem_free(p); }
+
+const gccl_device_api gccl_cuda_device_api = {.hello = hello,
+                                              .meet = meet,
+                                              .leave = leave,
+                                              .section = gccl_cuda_section_bytes,
+                                              .window_offer = window_offer,
+                                              .window_map = window_map,
+                                              .window_show = window_show,
+                                              .window_hide = window_hide,
+                                              .window_release = window_release,
+                                              .memory_new = memory_new,
+                                              .memory_free = memory_free,
+                                              .export_memory = gccl_cuda_mem_export};
 
 static int fetch(struct ncclComm *c, int rank, uint64_t id, uint64_t *size, char *text) {
   int32_t fd = -1;
@@ -115,6 +132,18 @@ ncclResult_t gccl_device_check(gccl_op *op, const char *call) {
   char text[GCCL_TEXT];
   int rc = gccl_cuda_check(op, text, sizeof text);
   return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, op->comm->rank, op->comm->nranks, text) : ncclSuccess;
+}
+
+ncclResult_t gccl_device_write(struct ncclComm *c, void *to, const void *from, size_t n, const char *call) {
+  char text[GCCL_TEXT] = "";
+  int rc = gccl_cuda_write(gccl_cuda_of(c)->cx, (CUdeviceptr)(uintptr_t)to, from, n, text, sizeof text);
+  return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, c->rank, c->nranks, text) : ncclSuccess;
+}
+
+ncclResult_t gccl_device_kernels(struct ncclComm *c, struct ncclDevCommWindowTable **table, uint32_t **abort_flag, const char *call) {
+  char text[GCCL_TEXT] = "";
+  int rc = gccl_cuda_kernel_view(gccl_cuda_of(c), table, abort_flag, text, sizeof text);
+  return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, c->rank, c->nranks, text) : ncclSuccess;
 }
 
 int gccl_device_staged(const struct ncclComm *c) { return gccl_cuda_of(c)->stage != NULL; }

@@ -71,7 +71,7 @@ static gccl_window *find_window(ncclWindow_t win) {
     struct ncclComm *c = gccl_handle_at(i, &end);
     for (unsigned k = 0; c && win && k < sizeof c->windows / sizeof *c->windows; k++) {
       gccl_window *w = atomic_load_explicit(&c->windows[k], memory_order_acquire);
-      if (w && (ncclWindow_t)w == win) return w;
+      if (w && w->handle == (void *)win) return w;
     }
   }
   return NULL;

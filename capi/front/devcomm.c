@@ -2,6 +2,7 @@
  * it as a window on all ranks (GCCL_JOB_DEVCOMM); then it writes the caller's structures. */
 #include "devcomm.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,14 +33,17 @@ static ncclLsaBarrierHandle_t lsa_barriers(gccl_devcomm *d, int n) {
   return h;
 }
 
+static const char *where(const struct ncclComm *c) { return c->cuda ? "in this version" : "in host mode"; }
+
 /* Reads the lists: what they ask for takes room now, and is written to the caller at the end. */
 static ncclResult_t plan_lists(gccl_devcomm *d, const struct ncclDevCommRequirements *r, const char *call) {
   const struct ncclComm *c = d->comm;
   const ncclTeamRequirements_t *t = r->teamRequirementsList;
   for (int n = 0; t; t = t->next, n++) {
     if (t->multimem || n >= GCCL_DEVCOMM_OUTPUTS)
-      return gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: teamRequirementsList[%d].multimem: there is no multicast %s", call, c->rank,
-                       c->nranks, n, c->cuda ? "on this device" : "in host mode: use LSA pointers");
+      return gccl_fail(ncclInvalidArgument,
+                       "%s: rank %d of %d: teamRequirementsList[%d].multimem: there is no multicast %s: use LSA pointers", call, c->rank,
+                       c->nranks, n, where(c));
   }
   const void *at = r->resourceRequirementsList;
   for (int n = 0; at; n++) {
@@ -84,8 +88,8 @@ static ncclResult_t plan(gccl_devcomm *d, const struct ncclDevCommRequirements *
       return gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: %s is %d, and must be 0 to %d", call, c->rank, c->nranks, count[i].name,
                        count[i].value, 1 << 20);
   if (r->lsaMultimem)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: lsaMultimem: there is no multicast in host mode: use LSA pointers", call,
-                     c->rank, c->nranks);
+    return gccl_fail(ncclInvalidArgument, "%s: rank %d of %d: lsaMultimem: there is no multicast %s: use LSA pointers", call, c->rank,
+                     c->nranks, where(c));
   d->dev.magic = NCCL_API_MAGIC;
   d->dev.version = r->version;
   d->dev.rank = c->rank;
@@ -96,6 +100,10 @@ static ncclResult_t plan(gccl_devcomm *d, const struct ncclDevCommRequirements *
   d->dev.lsaSize_rcp32 = reciprocal((uint32_t)c->lsa_size);
   d->dev.windowTable = c->window_table;
   d->dev.abortFlag = (uint32_t *)&c->kernel_abort;
+  if (c->cuda) {
+    ncclResult_t got = gccl_device_kernels(c, &d->dev.windowTable, &d->dev.abortFlag, call);
+    if (got != ncclSuccess) return got;
+  }
   d->dev.lsaBarrier = lsa_barriers(d, r->lsaBarrierCount);
   d->dev.hybridLsaBarrier = lsa_barriers(d, r->barrierCount);
   ncclResult_t rc = gccl_devgin_plan(d, r, call);
@@ -122,22 +130,42 @@ static uint64_t digest_of(const gccl_devcomm *d) {
   return h;
 }
 
-void gccl_devcomm_complete(void *devcomm) {
+ncclResult_t gccl_devcomm_put(const gccl_devcomm *d, uint64_t at, const void *from, size_t n) {
+  char *to = d->window->flat + d->window->stride * (uint64_t)d->comm->rank + at;
+  if (d->comm->cuda) return gccl_device_write(d->comm, to, from, n, "ncclDevCommCreate");
+  memcpy(to, from, n);
+  return ncclSuccess;
+}
+
+/* A device communicator that cannot be finished leaves nothing behind. */
+static ncclResult_t drop(const gccl_devcomm *d, ncclResult_t rc) {
+  char text[GCCL_TEXT], why[GCCL_TEXT];
+  snprintf(why, sizeof why, "%s", gccl_last_error());
+  gccl_core.window_deregister(d->comm, d->window, text);
+  return gccl_fail(rc, "%s", why);
+}
+
+ncclResult_t gccl_devcomm_complete(void *devcomm) {
   gccl_devcomm *d = devcomm;
+  ncclResult_t rc = ncclSuccess;
   const struct gcclWindow_device *w = &d->window->dev;
   char *resources = d->window->flat + d->window->stride * (uint64_t)d->comm->rank;
-  d->dev.resourceWindow = (struct ncclWindow_vidmem *)&w->nccl;
+  d->dev.resourceWindow = d->window->handle;
   d->dev.resourceWindow_inlined.lsaFlatBase = w->nccl.lsaFlatBase;
   d->dev.resourceWindow_inlined.stride4G = w->nccl.stride4G;
   d->dev.resourceWindow_inlined.mcOffset4K = w->nccl.mcOffset4K;
   if (d->stamp) {
-    struct gcclDevComm_own *own = (struct gcclDevComm_own *)(resources + d->own_at);
-    *own = (struct gcclDevComm_own){.magic = GCCL_DEVICE_OWN_MAGIC, .version = d->stamp, .owner = w->owner, .resourceBytes = d->own_at};
-    d->dev.resourceWindow_inlined.gcclOwn = own;
+    struct gcclDevComm_own own = {.magic = GCCL_DEVICE_OWN_MAGIC, .version = d->stamp, .owner = w->owner, .resourceBytes = d->own_at};
+    rc = gccl_devgin_complete(d, resources, &own);
+    if (rc == ncclSuccess) rc = gccl_devcomm_put(d, d->own_at, &own, sizeof own);
+    d->dev.resourceWindow_inlined.gcclOwn = (struct gcclDevComm_own *)(resources + d->own_at);
+  } else {
+    rc = gccl_devgin_complete(d, resources, NULL);
   }
-  gccl_devgin_complete(d, resources, d->dev.resourceWindow_inlined.gcclOwn);
+  if (rc != ncclSuccess) return drop(d, rc);
   for (int i = 0; i < d->noutputs; i++) *d->output[i].at = d->output[i].value;
-  gccl_devcomm_write(d->out, d->form, &d->dev);
+  gccl_devcomm_write(d->out, d->form, &d->dev, &w->nccl);
+  return ncclSuccess;
 }
 
 static ncclResult_t create(ncclComm_t comm, const void *reqs, void *out, unsigned stamp) {
@@ -145,10 +173,6 @@ static ncclResult_t create(ncclComm_t comm, const void *reqs, void *out, unsigne
   ncclResult_t rc = gccl_comm_check(comm, call);
   if (rc != ncclSuccess) return rc;
   if (!reqs || !out) return gccl_fail(ncclInvalidArgument, "%s: rank %d: %s is NULL", call, comm->rank, reqs ? "outDevComm" : "reqs");
-  if (comm->cuda)
-    return gccl_fail(ncclInvalidUsage,
-                     "%s: rank %d: this version makes device communicators in host mode only: use gcclSetDeviceKind(gcclDeviceHost)", call,
-                     comm->rank);
   struct ncclDevCommRequirements r;
   gccl_devcomm *d = calloc(1, sizeof *d);
   if (!d) return gccl_fail(ncclSystemError, "%s: rank %d: out of memory", call, comm->rank);
@@ -201,7 +225,7 @@ GCCL_API(ncclResult_t, ncclDevCommDestroy, ncclComm_t comm, struct ncclDevComm c
   gccl_window *w = NULL;
   for (unsigned i = 0; i < sizeof comm->windows / sizeof *comm->windows && !w; i++) {
     gccl_window *o = atomic_load_explicit(&comm->windows[i], memory_order_acquire);
-    if (o && o == at && o->resource) w = o;
+    if (o && o->handle == at && o->resource) w = o;
   }
   if (!w)
     return gccl_fail(ncclInvalidArgument, "%s: rank %d: devComm %p is not of this communicator, or has been destroyed", call, comm->rank,

@@ -45,8 +45,8 @@ typedef struct {
 ncclResult_t gccl_devcomm_read(struct ncclDevCommRequirements *to, enum gccl_devcomm_form *form, const void *reqs, const char *call);
 /* Copies one element of a list of resource requirements. */
 void gccl_devcomm_read_resource(ncclDevResourceRequirements_t *to, const void *from, enum gccl_devcomm_form form);
-/* Writes dev to out. */
-void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncclDevComm *dev);
+/* Writes dev, whose resource window is w, to out. */
+void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncclDevComm *dev, const struct ncclWindow_vidmem *w);
 /* The resource window in a device communicator of any form. */
 const void *gccl_devcomm_window(const void *dev);
 /* The form of structures without a version: what GCCL_DEVICE_HEADER says of callers with headers before 2.29. */
@@ -58,6 +58,8 @@ ncclResult_t pncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, nc
 
 /* devcomm.c */
 
+/* Stores into this rank's resource buffer, at offset at. */
+ncclResult_t gccl_devcomm_put(const gccl_devcomm *d, uint64_t at, const void *from, size_t n);
 /* Takes bytes of the resource buffer; returns their handle. */
 uint32_t gccl_devcomm_take(gccl_devcomm *d, uint64_t bytes, uint64_t align);
 
@@ -66,6 +68,6 @@ uint32_t gccl_devcomm_take(gccl_devcomm *d, uint64_t bytes, uint64_t align);
 ncclResult_t gccl_devgin_plan(gccl_devcomm *d, const struct ncclDevCommRequirements *r, const char *call);
 ncclResult_t gccl_devgin_take(gccl_devcomm *d, uint32_t *numbers, int n, const char *field, uint32_t *first, const char *call);
 void gccl_devgin_room(gccl_devcomm *d);
-void gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclDevComm_own *own);
+ncclResult_t gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclDevComm_own *own);
 
 #endif

@@ -74,7 +74,7 @@ typedef struct {
 _Static_assert(sizeof(form_23003) == 240 && offsetof(form_23003, abortFlag) == 208, "layouts.tsv: ncclDevComm 2.30.3");
 _Static_assert(sizeof(struct ncclDevComm) == 240 && offsetof(struct ncclDevComm, abortFlag) == 208, "layouts.tsv: ncclDevComm 2.30.7");
 
-static void write_lsa(lsa_part *to, const struct ncclDevComm *d) {
+static void write_lsa(lsa_part *to, const struct ncclDevComm *d, const struct ncclWindow_vidmem *w) {
   *to = (lsa_part){.rank = d->rank,
                    .nRanks = d->nRanks,
                    .nRanks_rcp32 = d->nRanks_rcp32,
@@ -85,11 +85,11 @@ static void write_lsa(lsa_part *to, const struct ncclDevComm *d) {
                    .resourceWindow = d->resourceWindow,
                    .lsaMultimem = d->lsaMultimem,
                    .lsaBarrier = d->lsaBarrier};
-  memcpy(to->inlined, d->resourceWindow, sizeof to->inlined);
+  memcpy(to->inlined, w, sizeof to->inlined);
 }
 
 /* What 2.28.7 to 2.29.7 have in common: one connection. */
-static void write_22807(form_22807 *to, const struct ncclDevComm *d) {
+static void write_22807(form_22807 *to, const struct ncclDevComm *d, const struct ncclWindow_vidmem *w) {
   *to = (form_22807){.railGinBarrier = d->railGinBarrier,
                      .ginContextCount = d->ginConnectionCount,
                      .ginTypes = {d->ginNetDeviceTypes[0]},
@@ -97,15 +97,15 @@ static void write_22807(form_22807 *to, const struct ncclDevComm *d) {
                      .ginSignalCount = d->ginSignalCount,
                      .ginCounterCount = d->ginCounterCount,
                      .ginSignalShadows = d->ginSignalShadows};
-  write_lsa(&to->lsa, d);
+  write_lsa(&to->lsa, d, w);
 }
 
-void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncclDevComm *d) {
+void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncclDevComm *d, const struct ncclWindow_vidmem *w) {
   switch (form) {
   case GCCL_FORM_22803: {
     form_22803 *to = out;
     lsa_part l;
-    write_lsa(&l, d);
+    write_lsa(&l, d, w);
     memcpy(to, &l, offsetof(form_22803, inlined) + sizeof to->inlined);
     to->lsaMultimem = l.lsaMultimem;
     to->lsaBarrier = l.lsaBarrier;
@@ -114,7 +114,7 @@ void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncc
   case GCCL_FORM_22807:
   case GCCL_FORM_22902: { /* a handle for each context */
     form_22807 *to = out;
-    write_22807(to, d);
+    write_22807(to, d, w);
     to->ginContextCount = (uint8_t)d->ginContextCount;
     for (uint32_t i = 1; i < d->ginContextCount; i++) {
       to->ginTypes[i] = to->ginTypes[0];
@@ -125,7 +125,7 @@ void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncc
   case GCCL_FORM_22907: {
     form_22907 *to = out;
     *to = (form_22907){.ginContextCount = d->ginContextCount, .ginIsRailed = d->ginConnectionsRailed, .abortFlag = d->abortFlag};
-    write_22807(&to->old, d);
+    write_22807(&to->old, d, w);
     return;
   }
   case GCCL_FORM_23003: {
@@ -143,7 +143,7 @@ void gccl_devcomm_write(void *out, enum gccl_devcomm_form form, const struct ncc
                        .hybridLsaBarrier = d->hybridLsaBarrier,
                        .hybridRailGinBarrier = d->hybridRailGinBarrier,
                        .worldGinBarrier = d->worldGinBarrier};
-    write_lsa(&to->lsa, d);
+    write_lsa(&to->lsa, d, w);
     memcpy(to->ginNetDeviceTypes, d->ginNetDeviceTypes, sizeof to->ginNetDeviceTypes);
     memcpy(to->ginHandles, d->ginHandles, sizeof to->ginHandles);
     return;

@@ -131,9 +131,9 @@ void gccl_devgin_room(gccl_devcomm *d) {
   d->direct_offsets = gccl_devcomm_take(d, signals, 128);
 }
 
-void gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclDevComm_own *own) {
+ncclResult_t gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclDevComm_own *own) {
   struct ncclDevComm *v = &d->dev;
-  if (!d->gin.contexts) return;
+  if (!d->gin.contexts) return ncclSuccess;
   v->ginConnectionCount = 1;
   v->ginNetDeviceTypes[0] = (uint8_t)d->gin.type;
   v->ginHandles[0] = d->gin.handles;
@@ -143,13 +143,13 @@ void gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclDevComm_o
   v->ginContextCount = (uint32_t)d->gin.contexts;
   v->ginConnectionsRailed = false; /* all ranks can be reached, also where the rail was asked for */
   v->ginStrongLegacySignals = true;
-  if (!own || !d->gin.direct) return;
-  gccl_gin_direct *direct = (gccl_gin_direct *)(resources + (uint64_t)d->direct * 128);
-  *direct = (gccl_gin_direct){.ncontexts = (uint32_t)d->gin.contexts,
-                              .nsignals = d->signals,
-                              .ncounters = d->counters,
-                              .signals = d->direct_signals,
-                              .counters = (uint64_t *)(resources + (uint64_t)d->direct_counters * 128),
-                              .signal_offsets = (uint64_t *)(resources + (uint64_t)d->direct_offsets * 128)};
-  own->direct = direct;
+  if (!own || !d->gin.direct) return ncclSuccess;
+  gccl_gin_direct direct = {.ncontexts = (uint32_t)d->gin.contexts,
+                            .nsignals = d->signals,
+                            .ncounters = d->counters,
+                            .signals = d->direct_signals,
+                            .counters = (uint64_t *)(resources + (uint64_t)d->direct_counters * 128),
+                            .signal_offsets = (uint64_t *)(resources + (uint64_t)d->direct_offsets * 128)};
+  own->direct = (gccl_gin_direct *)(resources + (uint64_t)d->direct * 128);
+  return gccl_devcomm_put(d, (uint64_t)d->direct * 128, &direct, sizeof direct);
 }

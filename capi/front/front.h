@@ -90,6 +90,10 @@ enum { GCCL_DEVICE_IN_TURN = -2 };
 ncclResult_t gccl_device_attach(struct ncclComm *comm, const struct ncclComm *parent, int device, const char *call);
 /* Whether its operations go through host memory, by a plan. */
 int gccl_device_staged(const struct ncclComm *);
+/* Stores n bytes, or zeros, into memory of the communicator's GPU, and waits until they are there. */
+ncclResult_t gccl_device_write(struct ncclComm *, void *to, const void *from, size_t n, const char *call);
+/* What device communicators refer to, as kernels of the GPU see it. */
+ncclResult_t gccl_device_kernels(struct ncclComm *, struct ncclDevCommWindowTable **table, uint32_t **abort_flag, const char *call);
 /* Whether the buffers of an operation can be used: a wrong one fails the call, not the communicator. */
 ncclResult_t gccl_device_check(gccl_op *op, const char *call);
 ncclResult_t gccl_device_launch_one(gccl_op *op, cudaStream_t stream, const char *call);
@@ -163,8 +167,8 @@ gccl_window *gccl_window_of(const struct ncclComm *comm, ncclWindow_t win);
 void gccl_registrations_drop(const struct ncclComm *comm);
 
 /* --- devcomm.c --- */
-/* Writes what a finished GCCL_JOB_DEVCOMM has made to where its caller wants it. */
-void gccl_devcomm_complete(void *devcomm);
+/* Writes what a finished GCCL_JOB_DEVCOMM has made to where its caller wants it, and to where kernels want it. */
+ncclResult_t gccl_devcomm_complete(void *devcomm);
 
 /* --- check.c --- */
 /* Refuses buffers of a collective that overlap otherwise than in place. Preconditions: the sizes do not overflow. */

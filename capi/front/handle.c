@@ -66,6 +66,7 @@ void gccl_handle_retire(struct ncclComm *c) {
   free(c->exec);
   gccl_cuda_comm_unref(c->cuda);
   c->cuda = NULL;
+  atomic_store(&c->gpu_abort, NULL); /* its context may go */
   /* Give the pages back but keep the head, which says that this was a communicator. */
   madvise((char *)c + PAGE, SLOT - PAGE, MADV_DONTNEED);
   c->worker = c->exec = NULL;

@@ -1,4 +1,5 @@
 /* Jobs: the slow work that the core does for the front, and what becomes of its results. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "front.h"
@@ -29,7 +30,8 @@ static void settle(gccl_job *j) {
   }
   if (j->kind == GCCL_JOB_DESTROY || j->kind == GCCL_JOB_ABORT) return; /* retired by the core; the slot is not ours any more */
   if (gccl_job_makes_comm(j) && j->out && j->rc == ncclSuccess) *j->out = c;
-  if (j->kind == GCCL_JOB_DEVCOMM && j->rc == ncclSuccess) gccl_devcomm_complete(j->devcomm);
+  if (j->kind == GCCL_JOB_DEVCOMM && j->rc == ncclSuccess && (j->rc = gccl_devcomm_complete(j->devcomm)) != ncclSuccess)
+    snprintf(j->text, sizeof j->text, "%s", gccl_last_error());
   int32_t busy = ncclInProgress;
   atomic_compare_exchange_strong(&c->async, &busy, j->rc);
 }

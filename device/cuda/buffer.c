@@ -150,16 +150,21 @@ static CUresult open_ipc(import *i, const gccl_cuda_ref *r) {
   return gccl_cu.IpcOpenMemHandle(&i->at, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 }
 
+CUresult gccl_cuda_import_handle(gccl_cuda_comm *d, int peer, uint64_t id, CUmemGenericAllocationHandle *h, size_t *size, char *text) {
+  uint64_t bytes = 0;
+  int fd = gccl_cuda_fetch(d->comm, peer, id, &bytes, text);
+  if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
+  CUresult e = gccl_cu.MemImportFromShareableHandle(h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  close(fd);
+  *size = bytes;
+  return e;
+}
+
 static CUresult open_handle(gccl_cuda_comm *d, int peer, import *i, const gccl_cuda_ref *r, char *text) {
   CUmemGenericAllocationHandle h;
-  uint64_t size = 0;
-  int fd = gccl_cuda_fetch(d->comm, peer, r->id, &size, text);
-  if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult e = gccl_cu.MemImportFromShareableHandle(&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  close(fd);
+  CUresult e = gccl_cuda_import_handle(d, peer, r->id, &h, &i->size, text);
   if (e) return e;
-  i->size = size;
-  e = gccl_cuda_map_handle(h, size, d->cx->ordinal, &i->at);
+  e = gccl_cuda_map_handle(h, i->size, d->cx->ordinal, &i->at);
   gccl_cu.MemRelease(h); /* the mapping keeps the memory */
   return e;
 }

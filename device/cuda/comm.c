@@ -199,6 +199,7 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   gccl_cuda_imports_drop(d);
   if (entered) gccl_cuda_stage_free(d);
   if (entered) gccl_cuda_lent_free(d);
+  if (entered) gccl_cuda_view_drop(d);
   for (int q = 0; d->peer && q < d->nranks; q++) {
     /* A meeting that failed may not have come to this rank's own area. */
     if (d->peer[q].words && d->peer[d->rank].shared) gccl_cuda_signals_drop(d, q);

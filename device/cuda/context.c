@@ -82,6 +82,7 @@ static void drop(gccl_cuda_context *x) {
     free(v);
   }
   if (x->module) gccl_cu.ModuleUnload(x->module);
+  gccl_cuda_service_drop(x);
   pthread_mutex_destroy(&x->lock);
 }
 
@@ -106,6 +107,7 @@ static gccl_cuda_context *make(CUcontext ctx, CUdevice dev, char *text, size_t m
   x->device = dev;
   x->ordinal = dev; /* an ordinal is what a CUdevice is */
   pthread_mutex_init(&x->lock, NULL);
+  pthread_mutex_init(&x->service.lock, NULL);
   if (gccl_cu.CtxGetId) gccl_cu.CtxGetId(ctx, &x->id);
   CUresult e = gccl_cu.DeviceGetUuid((CUuuid *)x->uuid, dev);
   if (!e) e = gccl_cu.DeviceGetName(x->name, sizeof x->name, dev);

@@ -49,6 +49,13 @@ struct gccl_cuda_context {
   CUfunction wait;
   pthread_mutex_t lock;
   gccl_cuda_event *free; /* of the pool */
+  struct {
+    pthread_mutex_t lock;
+    CUstream stream;  /* made when it is first needed, as the rest */
+    void *room;       /* pinned */
+    uint32_t *aborts; /* words of a pinned page that are not given out yet */
+    unsigned aborts_left;
+  } service; /* service.c, visible.c */
 };
 
 /* The context in which a communicator made by this thread works: the current one, else the primary one of device 0. device ≥ 0
@@ -115,6 +122,7 @@ typedef struct gccl_cuda_comm {
   gccl_cuda_tail tail;
   pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
   gccl_cuda_import *imports;
+  CUdeviceptr view;                             /* visible.c; 0 before the first window */
   struct gccl_cuda_lent *lent[GCCL_CUDA_SLOTS]; /* lend.c */
   _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS];      /* the capture that has a pair of words; 0: free */
   /* Ranks on several hosts: staged.c. */
@@ -172,6 +180,20 @@ CUdeviceptr gccl_cuda_import_ref(gccl_cuda_comm *, int peer, const gccl_cuda_ref
 /* Asks the process of a rank for a file descriptor of its allocation id: the core does it. Set by the front. -1 and a text on failure. */
 extern int (*gccl_cuda_fetch)(struct ncclComm *, int rank, uint64_t id, uint64_t *size, char *text);
 void gccl_cuda_imports_drop(gccl_cuda_comm *);
+
+/* --- service.c --- */
+/* Stores n bytes, or zeros where from is NULL, into memory of the context's device, and waits until they are there, at most 10 s. 0, or
+ * a result code and a text. Any thread; needs no SM. */
+int gccl_cuda_write(gccl_cuda_context *, CUdeviceptr to, const void *from, uint64_t n, char *text, size_t max);
+void gccl_cuda_service_drop(gccl_cuda_context *);
+
+/* --- visible.c: what kernels see of a communicator --- */
+/* A window that is in its slot: its handle becomes the address of the GPU's structure. 0, or a result code and a text. */
+int gccl_cuda_show(gccl_cuda_comm *, gccl_window *, char *text, size_t max);
+void gccl_cuda_hide(gccl_cuda_comm *, const gccl_window *);
+/* What a device communicator refers to, as addresses for kernels; 0, or a result code and a text. */
+int gccl_cuda_kernel_view(gccl_cuda_comm *, struct ncclDevCommWindowTable **, uint32_t **abort_flag, char *text, size_t max);
+void gccl_cuda_view_drop(gccl_cuda_comm *);
 
 /* --- launch.c: batches --- */
 typedef struct gccl_cuda_batch {

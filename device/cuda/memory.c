@@ -30,18 +30,20 @@ static CUresult access_for_all(CUdeviceptr at, size_t size, int ordinal) {
   return gccl_cu.MemSetAccess(at, size, access, n);
 }
 
+CUresult gccl_cuda_map_at(CUdeviceptr at, CUmemGenericAllocationHandle handle, size_t size, int ordinal) {
+  CUresult e = gccl_cu.MemMap(at, size, 0, handle, 0);
+  if (!e && (e = access_for_all(at, size, ordinal))) gccl_cu.MemUnmap(at, size);
+  return e;
+}
+
 CUresult gccl_cuda_map_handle(CUmemGenericAllocationHandle handle, size_t size, int ordinal, CUdeviceptr *out) {
   CUdeviceptr at = 0;
   CUresult e = gccl_cu.MemAddressReserve(&at, size, 0, 0, 0);
   if (e) return e;
-  if (!(e = gccl_cu.MemMap(at, size, 0, handle, 0))) {
-    if (!(e = access_for_all(at, size, ordinal))) {
-      *out = at;
-      return CUDA_SUCCESS;
-    }
-    gccl_cu.MemUnmap(at, size);
-  }
-  gccl_cu.MemAddressFree(at, size);
+  if ((e = gccl_cuda_map_at(at, handle, size, ordinal)))
+    gccl_cu.MemAddressFree(at, size);
+  else
+    *out = at;
   return e;
 }
 
@@ -50,16 +52,27 @@ void gccl_cuda_unmap(CUdeviceptr at, size_t size) {
   gccl_cu.MemAddressFree(at, size);
 }
 
-static CUresult make(allocation *a, size_t bytes, const char **step) {
-  CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                              .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                              .location = {CU_MEM_LOCATION_TYPE_DEVICE, a->ordinal}};
-  size_t grain = 0;
+/* The properties of all such memory of a device, and what its sizes and addresses are multiples of. */
+static CUresult kind_of_memory(int ordinal, CUmemAllocationProp *prop, size_t *grain) {
   int rdma = 0;
-  gccl_cu.DeviceGetAttribute(&rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, a->ordinal);
-  prop.allocFlags.gpuDirectRDMACapable = (unsigned char)(rdma != 0);
+  gccl_cu.DeviceGetAttribute(&rdma, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, ordinal);
+  *prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal}};
+  prop->allocFlags.gpuDirectRDMACapable = (unsigned char)(rdma != 0);
+  return gccl_cu.MemGetAllocationGranularity(grain, prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+}
+
+CUresult gccl_cuda_mem_grain(int ordinal, size_t *grain) {
+  CUmemAllocationProp prop;
+  return kind_of_memory(ordinal, &prop, grain);
+}
+
+static CUresult make(allocation *a, size_t bytes, const char **step) {
+  CUmemAllocationProp prop;
+  size_t grain = 0;
   *step = "cuMemGetAllocationGranularity";
-  CUresult e = gccl_cu.MemGetAllocationGranularity(&grain, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+  CUresult e = kind_of_memory(a->ordinal, &prop, &grain);
   if (e) return e;
   a->size = (bytes + grain - 1) / grain * grain;
   *step = "cuMemCreate";
@@ -107,6 +120,19 @@ int gccl_cuda_mem_alloc(void **out, size_t bytes, char *text, size_t max) {
   pthread_mutex_unlock(&lock);
   *out = (void *)(uintptr_t)a->at;
   return 0;
+}
+
+int gccl_cuda_memory_new(gccl_cuda_comm *d, uint64_t bytes, void **out, char *text, size_t max) {
+  CUcontext before;
+  CUresult e = gccl_cuda_enter(d->cx, &before);
+  if (e) {
+    snprintf(text, max, "the context of the communicator cannot be made current: error %d (%s)", e, gccl_cuda_text(e));
+    return GCCL_RC_CUDA;
+  }
+  int rc = gccl_cuda_mem_alloc(out, bytes, text, max);
+  gccl_cuda_leave(d->cx, before);
+  if (!rc && (rc = gccl_cuda_write(d->cx, (CUdeviceptr)(uintptr_t)*out, NULL, bytes, text, max))) gccl_cuda_mem_free(*out);
+  return rc;
 }
 
 /* Preconditions: lock is held. */
@@ -166,6 +192,16 @@ int gccl_cuda_mem_owns(uint64_t id) {
   while (a && a->id != id) a = a->next;
   pthread_mutex_unlock(&lock);
   return a != NULL;
+}
+
+CUmemGenericAllocationHandle gccl_cuda_mem_handle(uint64_t id, size_t *size) {
+  CUmemGenericAllocationHandle h = 0;
+  pthread_mutex_lock(&lock);
+  allocation *a = list;
+  while (a && a->id != id) a = a->next;
+  if (a && !gccl_cu.MemRetainAllocationHandle(&h, (void *)(uintptr_t)a->at)) *size = a->size;
+  pthread_mutex_unlock(&lock);
+  return h;
 }
 
 int gccl_cuda_mem_export(uint64_t id, uint64_t *size) {

@@ -1,5 +1,6 @@
 /* The device's part of windows: memory of ncclMemAlloc, mapped by all ranks of the communicator. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "memory.h"
@@ -34,6 +35,85 @@ int gccl_cuda_window_offer(gccl_cuda_comm *d, const void *ptr, uint64_t size, gc
   return 0;
 }
 
+/* The windows of all ranks in one range: rank q's whole allocation is mapped at q·stride + begin[q], so that its window is at
+ * flat + q·stride for all. */
+typedef struct {
+  CUdeviceptr base;
+  size_t bytes;
+  int mapped; /* ranks */
+  struct {
+    CUdeviceptr at;
+    size_t size;
+  } part[];
+} flat_range;
+
+static void unmap_flat(flat_range *f) {
+  for (int q = 0; q < f->mapped; q++) gccl_cu.MemUnmap(f->part[q].at, f->part[q].size);
+  if (f->base) gccl_cu.MemAddressFree(f->base, f->bytes);
+  free(f);
+}
+
+/* Bytes between ranks: a multiple of what kernels count in. 0: the windows do not begin at the same place of their pages. */
+static uint64_t flat_stride(const gccl_cuda_comm *d, const gccl_cuda_ref *all, uint64_t *first) {
+  const uint64_t unit = 4ull << 30;
+  uint64_t most = 0;
+  size_t grain = 0;
+  *first = 0;
+  if (gccl_cuda_mem_grain(d->cx->ordinal, &grain) || !grain) return 0;
+  for (int q = 0; q < d->nranks; q++)
+    if (all[q].addr - all[q].base > *first) *first = all[q].addr - all[q].base;
+  for (int q = 0; q < d->nranks; q++) {
+    uint64_t begin = *first - (all[q].addr - all[q].base);
+    if (begin % grain) return 0;
+    if (begin + all[q].size > most) most = begin + all[q].size;
+  }
+  return (most + unit - 1) / unit * unit;
+}
+
+static CUresult map_part(gccl_cuda_comm *d, int q, const gccl_cuda_ref *r, CUdeviceptr at, flat_range *f, char *why) {
+  CUmemGenericAllocationHandle h;
+  size_t size = 0;
+  if (d->peer[q].same_process) {
+    if (!(h = gccl_cuda_mem_handle(r->id, &size))) return CUDA_ERROR_INVALID_HANDLE;
+  } else {
+    CUresult e = gccl_cuda_import_handle(d, q, r->id, &h, &size, why);
+    if (e) return e;
+  }
+  CUresult e = size > r->size ? CUDA_ERROR_INVALID_VALUE : gccl_cuda_map_at(at, h, size, d->cx->ordinal);
+  gccl_cu.MemRelease(h); /* the mapping keeps the memory */
+  if (e) return e;
+  f->part[q].at = at;
+  f->part[q].size = size;
+  f->mapped++;
+  return CUDA_SUCCESS;
+}
+
+static int map_flat(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *all, char *text, size_t max) {
+  char why[512] = "";
+  uint64_t first, stride = flat_stride(d, all, &first);
+  if (!stride) return 0;
+  flat_range *f = calloc(1, sizeof *f + (size_t)d->nranks * sizeof *f->part);
+  if (!f) {
+    snprintf(text, max, "out of memory");
+    return GCCL_RC_SYSTEM;
+  }
+  f->bytes = stride * (uint64_t)d->nranks;
+  int q = 0;
+  CUresult e = gccl_cu.MemAddressReserve(&f->base, f->bytes, 0, 0, 0);
+  for (; q < d->nranks && !e; q++)
+    e = map_part(d, q, &all[q], f->base + (uint64_t)q * stride + first - (all[q].addr - all[q].base), f, why);
+  if (e) {
+    snprintf(text, max, "one range of addresses for the windows of %d ranks, %llu bytes: rank %d: error %d (%s)%s%s", d->nranks,
+             (unsigned long long)f->bytes, q ? q - 1 : 0, e, gccl_cuda_text(e), why[0] ? ": " : "", why);
+    unmap_flat(f);
+    return GCCL_RC_CUDA;
+  }
+  w->mapping = f;
+  w->flat = (char *)(uintptr_t)(f->base + first);
+  w->stride = stride;
+  return 0;
+}
+
 int gccl_cuda_window_map(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *all, char *text, size_t max) {
   CUcontext before;
   if (d->stage) { /* a registration: collectives take the buffer as any other, and nobody reaches a peer's */
@@ -45,13 +125,24 @@ int gccl_cuda_window_map(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref 
     snprintf(text, max, "the context of the communicator cannot be made current: error %d (%s)", e, gccl_cuda_text(e));
     return GCCL_RC_CUDA;
   }
-  int rc = 0;
+  int rc = map_flat(d, w, all, text, max);
   for (int q = 0; q < d->nranks && !rc; q++) {
-    w->peer_offset[q] = d->peer[q].same_process ? all[q].addr : gccl_cuda_import_ref(d, q, &all[q], text, max);
-    if (!w->peer_offset[q]) rc = GCCL_RC_CUDA;
+    if (d->peer[q].same_process)
+      w->peer_offset[q] = all[q].addr;
+    else if (w->flat)
+      w->peer_offset[q] = (uint64_t)(uintptr_t)w->flat + (uint64_t)q * w->stride;
+    else if (!(w->peer_offset[q] = gccl_cuda_import_ref(d, q, &all[q], text, max)))
+      rc = GCCL_RC_CUDA;
   }
   gccl_cuda_leave(d->cx, before);
   return rc;
 }
 
-void gccl_cuda_window_release(const gccl_cuda_ref *own) { gccl_cuda_mem_unpin(own->base); }
+void gccl_cuda_window_release(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *own) {
+  CUcontext before;
+  if (w && w->mapping && gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS) {
+    unmap_flat(w->mapping);
+    gccl_cuda_leave(d->cx, before);
+  }
+  gccl_cuda_mem_unpin(own->base);
+}

@@ -39,7 +39,8 @@ typedef struct {
 
 /* A registered window: a range of this process's arena, known to all ranks of the communicator. */
 typedef struct gccl_window {
-  struct gcclWindow_device dev; /* first: ncclWindow_t points to it, and kernels on the CPU read it */
+  struct gcclWindow_device dev; /* first: kernels on the CPU read it here, those of a GPU a copy in its memory */
+  void *handle;                 /* the program's ncclWindow_t: this structure, or that copy */
   uint64_t magic;
   struct ncclComm *comm;
   char *user; /* the caller's pointer */
@@ -50,8 +51,9 @@ typedef struct gccl_window {
   uint32_t number;       /* of this registration, the same at all ranks */
   uint32_t resource;     /* it belongs to a device communicator: not a window of the program */
   uint64_t *peer_size;   /* nranks */
-  char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride; NULL on CUDA */
+  char *flat;            /* this window's place in the team's flat range: rank p at flat + p·stride; NULL: kernels cannot use it */
   uint64_t stride;
+  void *mapping; /* a device's, of flat */
 } gccl_window;
 
 /* A user's reduction operator (ncclRedOpCreatePreMulSum). */
@@ -115,6 +117,7 @@ struct ncclComm {
    * stays when a communicator is retired: a call that comes too late still gets its turn and finds the abort word. */
   _Atomic(uint64_t) next, serving;
   _Atomic(uint32_t) kernel_abort; /* raised with abort, and never lowered: nobody knows which kernels still wait */
+  _Atomic(uint32_t *) gpu_abort;  /* the same for kernels of a GPU, in pinned memory; NULL before the first device communicator */
 
   gccl_geometry geo;
   gccl_peer *peers;            /* nranks */
@@ -165,6 +168,8 @@ struct ncclComm {
 static inline void gccl_abort_raise(struct ncclComm *c) {
   atomic_store(&c->abort, 1);
   atomic_store(&c->kernel_abort, 1);
+  uint32_t *gpu = atomic_load(&c->gpu_abort);
+  if (gpu) __atomic_store_n(gpu, 1, __ATOMIC_RELEASE);
 }
 
 /* The plan of a key, or NULL. Entries are only ever added: plan first, then key (release). At least half of a table is

@@ -304,6 +304,7 @@ gccl_window *gccl_ctl_window_new(ncclComm_s *c, uint32_t number, uintptr_t user,
   gccl_window *w = calloc(1, sizeof *w + 2 * (size_t)c->nranks * sizeof(uint64_t));
   if (!w) return NULL;
   w->magic = GCCL_WINDOW_MAGIC;
+  w->handle = w;
   w->comm = c;
   w->number = number;
   w->user = (char *)user;
@@ -340,14 +341,15 @@ void gccl_ctl_window_flat(gccl_window *w, uintptr_t flat, uint64_t stride) {
   };
 }
 
-/* Windows of a device's memory have no flat range here, and kernels on the CPU never see them. */
+/* The table of a GPU's kernels is in its memory, and its device's business. */
 static void table_set(ncclComm_s *c, int slot, const gccl_window *w) {
   struct ncclDevCommWindowTable_Entry *e = &c->window_table[slot / 32].entries[slot % 32];
   __atomic_store_n(&e->base, 0, __ATOMIC_RELEASE);
-  e->size = w && w->flat ? w->size : 0;
-  e->window = w && w->flat ? (struct ncclWindow_vidmem *)&w->dev : NULL;
+  int shown = w && w->flat && !w->resource && !c->cuda;
+  e->size = shown ? w->size : 0;
+  e->window = shown ? (struct ncclWindow_vidmem *)w->handle : NULL;
   c->window_table[0].next = &c->window_table[1];
-  if (w && w->flat) __atomic_store_n(&e->base, (uintptr_t)w->user, __ATOMIC_RELEASE); /* acquired in ncclFindWindow */
+  if (shown) __atomic_store_n(&e->base, (uintptr_t)w->user, __ATOMIC_RELEASE); /* acquired in ncclFindWindow */
 }
 
 void gccl_ctl_window_keys(gccl_window *w, void *keys) {
