@@ -70,8 +70,9 @@ static gccl_window *find_window(ncclWindow_t win) {
   for (int i = 0; i == 0 || i < end; i++) {
     struct ncclComm *c = gccl_handle_at(i, &end);
     for (unsigned k = 0; c && win && k < sizeof c->windows / sizeof *c->windows; k++) {
+      if (atomic_load_explicit(&c->handles[k], memory_order_acquire) != (void *)win) continue;
       gccl_window *w = atomic_load_explicit(&c->windows[k], memory_order_acquire);
-      if (w && w->handle == (void *)win) return w;
+      if (w) return w;
     }
   }
   return NULL;

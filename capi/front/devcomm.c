@@ -224,8 +224,9 @@ GCCL_API(ncclResult_t, ncclDevCommDestroy, ncclComm_t comm, struct ncclDevComm c
   const void *at = gccl_devcomm_window(devComm);
   gccl_window *w = NULL;
   for (unsigned i = 0; i < sizeof comm->windows / sizeof *comm->windows && !w; i++) {
+    if (!at || atomic_load_explicit(&comm->handles[i], memory_order_acquire) != at) continue;
     gccl_window *o = atomic_load_explicit(&comm->windows[i], memory_order_acquire);
-    if (o && o->handle == at && o->resource) w = o;
+    if (o && o->resource) w = o;
   }
   if (!w)
     return gccl_fail(ncclInvalidArgument, "%s: rank %d: devComm %p is not of this communicator, or has been destroyed", call, comm->rank,

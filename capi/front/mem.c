@@ -108,8 +108,9 @@ GCCL_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void *handle) 
 
 gccl_window *gccl_window_of(const struct ncclComm *c, ncclWindow_t win) {
   for (unsigned i = 0; i < sizeof c->windows / sizeof *c->windows; i++) {
+    if (!win || atomic_load_explicit(&c->handles[i], memory_order_acquire) != (void *)win) continue;
     gccl_window *w = atomic_load_explicit(&c->windows[i], memory_order_acquire);
-    if (w && w->handle == (void *)win && !w->resource) return w;
+    if (w && !w->resource) return w;
   }
   return NULL;
 }

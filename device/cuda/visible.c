@@ -44,7 +44,7 @@ int gccl_cuda_show(gccl_cuda_comm *d, gccl_window *w, char *text, size_t max) {
   struct ncclDevCommWindowTable_Entry entry = {(uintptr_t)w->user, w->size, (struct ncclWindow_vidmem *)(uintptr_t)at};
   rc = gccl_cuda_write(d->cx, at, &w->dev, sizeof w->dev, text, max);
   if (!rc && !w->resource) rc = gccl_cuda_write(d->cx, entry_at(d, w->id), &entry, sizeof entry, text, max);
-  if (!rc) w->handle = (void *)(uintptr_t)at;
+  if (!rc) atomic_store(&d->comm->handles[w->id], w->handle = (void *)(uintptr_t)at);
   return rc;
 }
 

@@ -148,6 +148,7 @@ struct ncclComm {
   int32_t lsa_size;                              /* ranks of an LSA team: equal runs of consecutive ranks, each inside a clique */
   int32_t gin_type;                              /* ncclGinType_t: how kernels of this header reach other LSA teams; NONE: switched off */
   _Atomic(gccl_window *) windows[64];            /* NULL = free slot */
+  _Atomic(void *) handles[64];                   /* theirs, so that whoever looks for one follows no pointer of another rank's */
   struct ncclDevCommWindowTable window_table[2]; /* the same for kernels: entry i of both blocks is windows[i] */
   gccl_user_op user_ops[256];
   _Atomic(uint32_t) nuser_ops;

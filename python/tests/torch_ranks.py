@@ -176,7 +176,7 @@ def asynchronous(rank, n):
         w.wait()
         if DEVICE == "cuda":
             torch.cuda.synchronize()  # waiting orders the stream only
-        assert w.is_completed() and w.is_success()
+        assert w.is_completed() and (dist.get_backend() != "gccl" or w.is_success())  # nccl has deprecated it
         same(xs[k], torch.full((1000,), float(n * k + n * (n - 1) / 2)), "asynchronous")
     x = torch.ones(5)
     done = dist.all_reduce(x, async_op=True).get_future().then(lambda f: f.value()[0] * 2)

@@ -5,7 +5,7 @@
 #   run.sh 3 | torch    PyTorch                                 (part 9)
 #   run.sh 4 | speed    times beside floors and NVIDIA's NCCL, compute-sanitizer
 #   run.sh 5 | net      NVIDIA's NCCL over our network, beside its own sockets; two minutes
-#   run.sh 6 | python   the Python package and the backend gccl on CUDA tensors; three minutes
+#   run.sh 6 | python   the Python package and the backend gccl on CUDA tensors; five minutes
 #   run.sh 7 | tools    gccl-doctor, gccl-info, gccl-top: their output, to be looked at; one minute
 #   run.sh 8 | device   kernels of the device API: suites, times; two minutes
 # One row for each requirement, the table last, and as JSON in $OUT (./out when unset). Exit code 1 if a row fails.

@@ -365,6 +365,7 @@ int gccl_ctl_window_publish(ncclComm_s *c, gccl_window *w) {
     gccl_window *none = NULL;
     w->id = i;
     if (!atomic_compare_exchange_strong(&c->windows[i], &none, w)) continue;
+    atomic_store(&c->handles[i], w->handle);
     table_set(c, i, w);
     return 1;
   }
@@ -376,6 +377,7 @@ int gccl_ctl_window_drop(ncclComm_s *c, gccl_window *w) {
     gccl_window *is = w;
     if (atomic_load(&c->windows[i]) != is) continue;
     table_set(c, i, NULL); /* before another window may take the slot */
+    atomic_store(&c->handles[i], NULL);
     atomic_store(&c->windows[i], NULL);
     return 1;
   }

@@ -67,7 +67,8 @@ static int record_op(const gccl_op *x, unsigned kind, int rc) {
   e->peer = x->root;
   e->arg = kind == GCCL_EV_PLAN ? x->cls : (uint32_t)rc;
   e->text[0] = 0;
-  if (kind == GCCL_EV_RUN && x->kind == GCCL_DO_COLL) snprintf(e->text, sizeof e->text, "%s", x->plan ? x->plan->method : "leader");
+  if (kind == GCCL_EV_RUN && x->kind == GCCL_DO_COLL)
+    snprintf(e->text, sizeof e->text, "%.*s", (int)sizeof e->text - 1, x->plan ? x->plan->method : "leader");
   gccl_ring_publish();
   return 1;
 }

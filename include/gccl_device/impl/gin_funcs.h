@@ -249,13 +249,14 @@ NCCL_DEVICE_INLINE uint64_t Gin::readSignal(ncclWindow_t signalWindow, size_t si
 }
 template <typename Coop>
 NCCL_DEVICE_INLINE void Gin::waitSignal(Coop coop, ncclGinSignal_t signal, uint64_t least, int bits, cuda::memory_order order) const {
+  GCCL_GIN_CHECK(signal < (uint32_t)comm.ginSignalCount, "no such signal", signal);
   coop.sync();
   if (coop.thread_rank() == 0) {
     Wait w(comm.abortFlag, "GIN signal", signal, -1);
     uint64_t is;
-    while (!reached(is = value(signal, cuda::memory_order_relaxed), least, bits))
+    uint64_t from = load(signalOffset(*this, signal), cuda::memory_order_relaxed); /* nobody resets a signal that is waited for */
+    while (!reached(is = signalWords(*this, signal, acquireOf(order)) - from, least, bits))
       if (w.over(least, is)) break;
-    if (acquireOf(order) != cuda::memory_order_relaxed) (void)value(signal, order); /* once, and not at every turn */
   }
   coop.sync();
 }

@@ -25,12 +25,6 @@ NCCL_DEVICE_INLINE cuda::memory_order releaseOf(cuda::memory_order o) {
   return o == cuda::memory_order_acquire ? cuda::memory_order_relaxed : o == cuda::memory_order_acq_rel ? cuda::memory_order_release : o;
 }
 
-/* Read-only for the whole kernel: may be cached without care. */
-template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) { return __ldg(p); }
-template <typename T> NCCL_DEVICE_INLINE T *loadConst(T *const *p) {
-  return reinterpret_cast<T *>(__ldg(reinterpret_cast<uintptr_t const *>(p)));
-}
-
 #if defined(GCCL_DEVICE_CPU)
 
 template <typename T> NCCL_DEVICE_INLINE T load(T const *p, cuda::memory_order o) {
@@ -41,6 +35,7 @@ template <typename T> NCCL_DEVICE_INLINE T load(T const *p, cuda::memory_order o
 template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_order o) { __atomic_store(p, &v, (int)o); }
 template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_order o) { return __atomic_fetch_add(p, v, (int)o); }
 NCCL_DEVICE_INLINE void addTo(uint64_t *p, uint64_t v, cuda::memory_order o) { (void)__atomic_fetch_add(p, v, (int)o); }
+template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) { return *p; }
 
 #else
 
@@ -103,6 +98,21 @@ template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_orde
     Word<sizeof(T)>::relaxed(p, v);
   else
     Word<sizeof(T)>::release(p, v);
+}
+/* Read-only for the whole kernel: may be cached without care. Volatile, because the compiler moves __ldg, and this without the word, before
+ * the check that p is not NULL (NVRTC 12.8: illegal addresses on an H200). 4 or 8 bytes (PTX ISA, ld.global.nc). */
+template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a word");
+  union {
+    uint32_t small;
+    uint64_t large;
+    T v;
+  } u;
+  if (sizeof(T) == 4)
+    asm volatile("ld.global.nc.u32 %0,[%1];" : "=r"(u.small) : "l"(p));
+  else
+    asm volatile("ld.global.nc.u64 %0,[%1];" : "=l"(u.large) : "l"(p));
+  return u.v;
 }
 /* Nobody waits for what it was. */
 NCCL_DEVICE_INLINE void addTo(uint64_t *p, uint64_t v, cuda::memory_order o) {

@@ -187,12 +187,21 @@ class ProcessGroupGccl(ProcessGroup):
         """What another rank puts into the store. Not store.get, which waits with the store's connection in its hands: the thread of another
         channel could not put there what a peer waits for."""
         end, nap = time.monotonic() + self._timeout, 0.0005
-        while not self._store.check([key]):
+        while not self._has(key):
             if time.monotonic() > end:
                 raise TimeoutError(f"rank {self._rank}: no rank has made {key} within {self._timeout} s")
             time.sleep(nap)
             nap = min(nap * 2, 0.01)
         return bytes(self._store.get(key))
+
+    def _has(self, key: str) -> bool:
+        if hasattr(self._store, "check"):
+            return bool(self._store.check([key]))
+        nothing = "none"  # before torch 2.0: a key that is not there is not set when something else than "" is expected of it
+        try:
+            return bytes(self._store.compare_set(key, nothing, nothing)) != nothing.encode()
+        except RuntimeError:  # a store of files, which holds nothing while it waits
+            return True
 
     def _run(self, call: str, outputs: Tensors, job: Callable[[gccl.Communicator], None], opts: Any = None, like: Any = None) -> Any:
         """Makes a collective of a job."""

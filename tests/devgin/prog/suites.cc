@@ -238,7 +238,7 @@ void speed(Rank &r) {
     char what[64];
     snprintf(what, sizeof what, "put %zu B and signal, round trip", bytes);
     report(r, what, rounds, [&](int n) {
-      b.run(1, bytes > 8 ? 256 : 32, K(pingPongKernel), b.dev, b.win, bytes, before, n);
+      b.run(1, bytes > 8 ? 256 : 1, K(pingPongKernel), b.dev, b.win, bytes, before, n);
       before += (uint64_t)n;
     });
   }
