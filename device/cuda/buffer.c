@@ -165,7 +165,7 @@ static CUresult open_handle(gccl_cuda_comm *d, int peer, import *i, const gccl_c
   CUresult e = gccl_cuda_import_handle(d, peer, r->id, &h, &i->size, text);
   if (e) return e;
   e = gccl_cuda_map_handle(h, i->size, d->cx->ordinal, &i->at);
-  gccl_cu.MemRelease(h); /* the mapping keeps the memory */
+  gccl_cuda_drop_handle(h); /* the mapping keeps the memory */
   return e;
 }
 

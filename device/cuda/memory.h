@@ -25,7 +25,7 @@ int gccl_cuda_mem_export(uint64_t id, uint64_t *size);
 
 /* What addresses and sizes of such memory of a device are multiples of. */
 CUresult gccl_cuda_mem_grain(int ordinal, size_t *grain);
-/* A handle of the allocation, if it is of this process; kept by the caller until cuMemRelease. 0: it is not. */
+/* A handle of the allocation, if it is of this process; kept by the caller until gccl_cuda_drop_handle. 0: it is not. */
 CUmemGenericAllocationHandle gccl_cuda_mem_handle(uint64_t id, size_t *size);
 /* A handle of a peer's allocation, from its process. */
 CUresult gccl_cuda_import_handle(gccl_cuda_comm *, int peer, uint64_t id, CUmemGenericAllocationHandle *, size_t *size, char *text);
@@ -33,6 +33,8 @@ CUresult gccl_cuda_import_handle(gccl_cuda_comm *, int peer, uint64_t id, CUmemG
 /* Maps a handle for all GPUs that reach the memory of device ordinal: somewhere, or at a reserved place. */
 CUresult gccl_cuda_map_handle(CUmemGenericAllocationHandle, size_t size, int ordinal, CUdeviceptr *out);
 CUresult gccl_cuda_map_at(CUdeviceptr at, CUmemGenericAllocationHandle, size_t size, int ordinal);
+void gccl_cuda_unmap_at(CUdeviceptr at, size_t size);
+void gccl_cuda_drop_handle(CUmemGenericAllocationHandle);
 void gccl_cuda_unmap(CUdeviceptr, size_t size);
 
 /* --- window.c: the device's part of ncclCommWindowRegister --- */

@@ -48,7 +48,7 @@ typedef struct {
 } flat_range;
 
 static void unmap_flat(flat_range *f) {
-  for (int q = 0; q < f->mapped; q++) gccl_cu.MemUnmap(f->part[q].at, f->part[q].size);
+  for (int q = 0; q < f->mapped; q++) gccl_cuda_unmap_at(f->part[q].at, f->part[q].size);
   if (f->base) gccl_cu.MemAddressFree(f->base, f->bytes);
   free(f);
 }
@@ -80,7 +80,7 @@ static CUresult map_part(gccl_cuda_comm *d, int q, const gccl_cuda_ref *r, CUdev
     if (e) return e;
   }
   CUresult e = size > r->size ? CUDA_ERROR_INVALID_VALUE : gccl_cuda_map_at(at, h, size, d->cx->ordinal);
-  gccl_cu.MemRelease(h); /* the mapping keeps the memory */
+  gccl_cuda_drop_handle(h); /* the mapping keeps the memory */
   if (e) return e;
   f->part[q].at = at;
   f->part[q].size = size;
