@@ -1,7 +1,7 @@
 /* Buffers: what the driver knows about a pointer, and how an executor in another process reaches it.
  *
- * A buffer's identity is the driver's BUFFER_ID, asked at every call (0.12 µs), once for an allocation: addresses are used again after a free, and a mapping
- * kept by address would silently be another buffer's. A process maps a peer's allocation once, for all its communicators, and keeps it
+ * A buffer's identity is the driver's BUFFER_ID, asked at every call (0.12 µs), once for an allocation: addresses are used again after a
+ * free, and a mapping kept by address would silently be another buffer's. A process maps a peer's allocation once, for all its communicators, and keeps it
  * until the last of them goes. What legacy IPC has mapped ends before when its owner shows another allocation at that place: the
  * driver does not map that beside the old one (error 208, tried on driver 580).
  */
@@ -148,16 +148,6 @@ static CUresult open_ipc(import *i, const gccl_cuda_ref *r) {
   CUipcMemHandle h;
   memcpy(&h, r->handle, sizeof h);
   return gccl_cu.IpcOpenMemHandle(&i->at, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-}
-
-CUresult gccl_cuda_import_handle(gccl_cuda_comm *d, int peer, uint64_t id, CUmemGenericAllocationHandle *h, size_t *size, char *text) {
-  uint64_t bytes = 0;
-  int fd = gccl_cuda_fetch(d->comm, peer, id, &bytes, text);
-  if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
-  CUresult e = gccl_cu.MemImportFromShareableHandle(h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-  close(fd);
-  *size = bytes;
-  return e;
 }
 
 static CUresult open_handle(gccl_cuda_comm *d, int peer, import *i, const gccl_cuda_ref *r, char *text) {

@@ -6,8 +6,9 @@
  *
  * Threads that stand in calls of ours are known here, with the thread that each of them waits for: a circle of them has no end, and the
  * ranks in it leave at once, but for executors, who cannot. A circle of executors alone does not come about: each waits for a later
- * thread of one order of all threads, the same in all communicators. Who waits for something that we cannot see leaves after a second. Leaving has a price, so it is not the
- * rule: a kernel of one warp waits on the GPU, and a cooperative kernel that needs all of it cannot start meanwhile.
+ * thread of one order of all threads, the same in all communicators. Who waits for something that we cannot see leaves after a second.
+ * Leaving has a price, so it is not the rule: a kernel of one warp waits on the GPU, and a cooperative kernel that needs all of it
+ * cannot start meanwhile.
  */
 #include <stdlib.h>
 

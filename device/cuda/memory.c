@@ -30,7 +30,7 @@ static CUresult access_for_all(CUdeviceptr at, size_t size, int ordinal) {
   return gccl_cu.MemSetAccess(at, size, access, n);
 }
 
-/* Around all calls about handles and mappings: threads that unmap the same memory at once make the driver free something of its own twice
+/* Around all calls that make, import, map, unmap or release memory by handle: threads that unmap the same memory at once make the driver free something of its own twice
  * (driver 580.159.04: AddressSanitizer, one run in thirty with eight threads). Taken last. */
 static pthread_mutex_t driver = PTHREAD_MUTEX_INITIALIZER;
 
@@ -94,7 +94,10 @@ static CUresult make(allocation *a, size_t bytes, const char **step) {
   if (e) return e;
   a->size = (bytes + grain - 1) / grain * grain;
   *step = "cuMemCreate";
-  if ((e = gccl_cu.MemCreate(&a->handle, a->size, &prop, 0))) return e;
+  pthread_mutex_lock(&driver);
+  e = gccl_cu.MemCreate(&a->handle, a->size, &prop, 0);
+  pthread_mutex_unlock(&driver);
+  if (e) return e;
   *step = "mapping the memory";
   if (!(e = gccl_cuda_map_handle(a->handle, a->size, a->ordinal, &a->at))) {
     *step = "cuPointerGetAttribute";
@@ -222,6 +225,18 @@ CUmemGenericAllocationHandle gccl_cuda_mem_handle(uint64_t id, size_t *size) {
   pthread_mutex_unlock(&driver);
   pthread_mutex_unlock(&lock);
   return h;
+}
+
+CUresult gccl_cuda_import_handle(gccl_cuda_comm *d, int peer, uint64_t id, CUmemGenericAllocationHandle *h, size_t *size, char *text) {
+  uint64_t bytes = 0;
+  int fd = gccl_cuda_fetch(d->comm, peer, id, &bytes, text);
+  if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
+  pthread_mutex_lock(&driver);
+  CUresult e = gccl_cu.MemImportFromShareableHandle(h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  pthread_mutex_unlock(&driver);
+  close(fd);
+  *size = bytes;
+  return e;
 }
 
 int gccl_cuda_mem_export(uint64_t id, uint64_t *size) {

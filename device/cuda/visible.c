@@ -51,9 +51,8 @@ int gccl_cuda_show(gccl_cuda_comm *d, gccl_window *w, char *text, size_t max) {
 void gccl_cuda_hide(gccl_cuda_comm *d, const gccl_window *w) {
   char text[256];
   struct ncclDevCommWindowTable_Entry none = {0};
-  if (d->view && w->flat && gccl_cuda_write(d->cx, entry_at(d, w->id), &none, sizeof none, text, sizeof text)) {
-    /* The device has failed: no kernel will look. */
-  }
+  if (d->view && w->flat && !w->resource) /* where this fails no kernel will look any more */
+    (void)gccl_cuda_write(d->cx, entry_at(d, w->id), &none, sizeof none, text, sizeof text);
 }
 
 void gccl_cuda_view_drop(gccl_cuda_comm *d) {
@@ -88,7 +87,7 @@ int gccl_cuda_kernel_view(gccl_cuda_comm *d, struct ncclDevCommWindowTable **tab
   uint32_t *word = atomic_load(&c->gpu_abort);
   if (!rc && !word && (word = abort_word(d->cx, &e))) {
     atomic_store(&c->gpu_abort, word);
-    if (atomic_load(&c->abort)) *word = 1; /* whoever raised it may not have seen the word */
+    if (atomic_load(&c->kernel_abort)) *word = 1; /* whoever raised it may not have seen the word */
   }
   pthread_mutex_unlock(&d->guard);
   if (rc) return rc;

@@ -38,7 +38,6 @@ gpu-bundle: cuda build $(BIN)/kernels-check $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $
 gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_SUITES:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)
 	@mkdir -p $(GPU_BUNDLE)/lib $(GPU_BUNDLE)/bin $(GPU_BUNDLE)/include
 	@install -m 755 $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(LIB)/libnccl-net-gccl.so $(GPU_BUNDLE)/lib
-	@ln -sf libgccl.so $(GPU_BUNDLE)/lib/libnccl.so.2
 	@for f in full-90 gin-90; do [ ! -e $(CUDA)/device/$$f.cubin ] || install -m 644 $(CUDA)/device/$$f.cubin $(GPU_BUNDLE)/lib; done
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
 	@for p in gccl-info gccl-info-probe gccl-doctor gccl-top gccl-topo kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done

@@ -1,5 +1,5 @@
 /* foreign.cu: kernels for NVIDIA's own nccl_device.h, which this repository does not have: compiled on the GPU machine by run.sh, once for each header
- * that is there (NCCL_HEADERS, the one in PyTorch's package), and run by `device --suite foreign` with device communicators of this library. */
+ * that is there (NVIDIA_HEADERS, the one in PyTorch's package), and run by `device --suite foreign` with device communicators of this library. */
 #include <nccl_device.h>
 
 extern "C" __global__ void foreign_barriers(ncclDevComm comm, ncclWindow_t w, int rounds, int *bad) {

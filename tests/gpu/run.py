@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import sys
 
 import around
@@ -76,8 +77,8 @@ def suites(r):
 
 
 def foreign_headers():
-    """NVIDIA's headers on this machine, with the versions that foreign.cc knows: folders of NCCL_HEADERS, and PyTorch's."""
-    folders = os.environ.get("NCCL_HEADERS", "").split(":") + glob.glob("/usr/**/nvidia/nccl/include", recursive=True) + glob.glob("/opt/**/nvidia/nccl/include", recursive=True)
+    """NVIDIA's headers on this machine, with the versions that foreign.cc knows: folders of NVIDIA_HEADERS, and PyTorch's."""
+    folders = os.environ.get("NVIDIA_HEADERS", "").split(":") + glob.glob("/usr/**/nvidia/nccl/include", recursive=True) + glob.glob("/opt/**/nvidia/nccl/include", recursive=True)
     found = {}
     for f in folders:
         try:
@@ -109,7 +110,9 @@ def device_api(r):
                        ("failures", "timeouts, a communicator that fails")):
         r.judge("device API", text, [lsa(name, "threads", n) for n in (1, 2, 4, 8)] + [lsa(name, "procs", 2)])
     with Mps(r) as mps:
-        if mps is not None:
+        if mps is None:
+            r.row("device API", "under MPS", "not run", "nvidia-cuda-mps-control does not start")
+        else:
             r.judge("device API", "under MPS", [lsa(name, "procs", 4, env=mps.env, label=" mps") for name in ("pointers", "barriers", "a2a", "allreduce")])
     for version, include in foreign_headers():
         cubin = os.path.join(WORK, "foreign-%s.cubin" % version)
@@ -123,8 +126,9 @@ def device_api(r):
     r.judge("device API", "times", times)
     for x in times:
         for line in x.text.splitlines() if x else ():
-            if line.startswith("speed "):
-                r.row("device API", line[6:46].strip(), "measured", line[46:].strip())
+            m = re.match(r"speed (.*\S) +(\d+) ranks +(\S+ us.*)", line)
+            if m:
+                r.row("device API", "%s, %s ranks" % m.group(1, 2), "measured", m.group(3))
 
 
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")

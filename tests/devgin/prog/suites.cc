@@ -243,7 +243,7 @@ void speed(Rank &r) {
     });
   }
   report(r, "put 8 B by a thread", rounds, [&](int n) { b.run(1, 1, K(issueKernel), b.dev, b.win, n); });
-  report(r, "put 8 B by each of 32 threads", rounds / 10, [&](int n) { b.run(1, 32, K(issueKernel), b.dev, b.win, n); });
+  report(r, "put 8 B by each of 32 threads", 10 * rounds, [&](int n) { b.run(1, 32, K(issueKernel), b.dev, b.win, n); });
 }
 
 } // namespace
