@@ -104,6 +104,7 @@ static ncclResult_t plan(gccl_devcomm *d, const struct ncclDevCommRequirements *
     ncclResult_t got = gccl_device_kernels(c, &d->dev.windowTable, &d->dev.abortFlag, call);
     if (got != ncclSuccess) return got;
   }
+  gccl_devcomm_take(d, GCCL_DEVCOMM_COPY, 128); /* the first: gcclDevCommGetDevicePointer finds it at the start */
   d->dev.lsaBarrier = lsa_barriers(d, r->lsaBarrierCount);
   d->dev.hybridLsaBarrier = lsa_barriers(d, r->barrierCount);
   ncclResult_t rc = gccl_devgin_plan(d, r, call);
@@ -162,6 +163,9 @@ ncclResult_t gccl_devcomm_complete(void *devcomm) {
   } else {
     rc = gccl_devgin_complete(d, resources, NULL);
   }
+  char copy[GCCL_DEVCOMM_COPY] = {0};
+  gccl_devcomm_write(copy, d->form, &d->dev, &w->nccl);
+  if (rc == ncclSuccess) rc = gccl_devcomm_put(d, 0, copy, sizeof copy);
   if (rc != ncclSuccess) return drop(d, rc);
   for (int i = 0; i < d->noutputs; i++) *d->output[i].at = d->output[i].value;
   gccl_devcomm_write(d->out, d->form, &d->dev, &w->nccl);
@@ -216,21 +220,38 @@ GCCL_OWN_API ncclResult_t gcclDevCommCreate(ncclComm_t comm, struct ncclDevCommR
   return gccl_group_note(create(comm, reqs, outDevComm, stamp));
 }
 
-GCCL_API(ncclResult_t, ncclDevCommDestroy, ncclComm_t comm, struct ncclDevComm const *devComm) {
-  const char *call = "ncclDevCommDestroy";
-  ncclResult_t rc = gccl_handle_check(comm, call);
-  if (rc != ncclSuccess) return rc;
+/* The resource window of a device communicator of comm, whose handle the caller has checked. */
+static ncclResult_t find(ncclComm_t comm, struct ncclDevComm const *devComm, gccl_window **window, const char *call) {
   if (!devComm) return gccl_fail(ncclInvalidArgument, "%s: rank %d: devComm is NULL", call, comm->rank);
   const void *at = gccl_devcomm_window(devComm);
-  gccl_window *w = NULL;
-  for (unsigned i = 0; i < sizeof comm->windows / sizeof *comm->windows && !w; i++) {
+  for (unsigned i = 0; i < sizeof comm->windows / sizeof *comm->windows; i++) {
     if (!at || atomic_load_explicit(&comm->handles[i], memory_order_acquire) != at) continue;
-    gccl_window *o = atomic_load_explicit(&comm->windows[i], memory_order_acquire);
-    if (o && o->resource) w = o;
+    gccl_window *w = atomic_load_explicit(&comm->windows[i], memory_order_acquire);
+    if (!w || !w->resource) continue;
+    *window = w;
+    return ncclSuccess;
   }
-  if (!w)
-    return gccl_fail(ncclInvalidArgument, "%s: rank %d: devComm %p is not of this communicator, or has been destroyed", call, comm->rank,
-                     (const void *)devComm);
+  return gccl_fail(ncclInvalidArgument, "%s: rank %d: devComm %p is not of this communicator, or has been destroyed", call, comm->rank,
+                   (const void *)devComm);
+}
+
+GCCL_OWN_API ncclResult_t gcclDevCommGetDevicePointer(ncclComm_t comm, struct ncclDevComm const *devComm, void **outPtr) {
+  const char *call = "gcclDevCommGetDevicePointer";
+  gccl_window *w = NULL;
+  ncclResult_t rc = gccl_comm_check(comm, call);
+  if (rc != ncclSuccess) return rc;
+  if (!outPtr) return gccl_fail(ncclInvalidArgument, "%s: rank %d: outPtr is NULL", call, comm->rank);
+  rc = find(comm, devComm, &w, call);
+  if (rc == ncclSuccess) *outPtr = w->flat + w->stride * (uint64_t)comm->rank;
+  return rc;
+}
+
+GCCL_API(ncclResult_t, ncclDevCommDestroy, ncclComm_t comm, struct ncclDevComm const *devComm) {
+  const char *call = "ncclDevCommDestroy";
+  gccl_window *w = NULL;
+  ncclResult_t rc = gccl_handle_check(comm, call);
+  if (rc == ncclSuccess) rc = find(comm, devComm, &w, call);
+  if (rc != ncclSuccess) return rc;
   char text[GCCL_TEXT] = "";
   rc = (ncclResult_t)gccl_core.window_deregister(comm, w, text);
   return rc == ncclSuccess ? rc : gccl_fail(rc, "%s: rank %d: %s", call, comm->rank, text);

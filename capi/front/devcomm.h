@@ -15,6 +15,9 @@ enum gccl_devcomm_form { GCCL_FORM_22803, GCCL_FORM_22807, GCCL_FORM_22902, GCCL
 
 enum { GCCL_DEVCOMM_OUTPUTS = 64 };
 
+/* Room for a copy of the structure, of any form, where kernels read it: the resource buffer begins with it. */
+enum { GCCL_DEVCOMM_COPY = 256 };
+
 /* What GIN barriers of 2.28.7 to 2.29.3 have in the resource buffer: rounds, 32 bits for each of four contexts. */
 enum { GCCL_GIN_OLD_EPOCHS = 16 };
 

@@ -73,6 +73,7 @@ typedef struct {
 } form_23003;
 _Static_assert(sizeof(form_23003) == 240 && offsetof(form_23003, abortFlag) == 208, "layouts.tsv: ncclDevComm 2.30.3");
 _Static_assert(sizeof(struct ncclDevComm) == 240 && offsetof(struct ncclDevComm, abortFlag) == 208, "layouts.tsv: ncclDevComm 2.30.7");
+_Static_assert(sizeof(struct ncclDevComm) <= GCCL_DEVCOMM_COPY && sizeof(form_23003) <= GCCL_DEVCOMM_COPY, "every form fits the copy");
 
 static void write_lsa(lsa_part *to, const struct ncclDevComm *d, const struct ncclWindow_vidmem *w) {
   *to = (lsa_part){.rank = d->rank,

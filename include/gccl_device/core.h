@@ -146,6 +146,10 @@ GCCL_HOST_API ncclResult_t gcclDevCommCreate(ncclComm_t comm, ncclDevCommRequire
  * ncclCommDestroy releases those that are left. */
 GCCL_HOST_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, ncclDevComm_t const *devComm);
 
+/* Address of a copy of *devComm that kernels of this rank read, for those that take a pointer because the structure does not fit the form of
+ * their arguments. Good until ncclDevCommDestroy; local. One that is not of comm: ncclInvalidArgument. */
+GCCL_HOST_API ncclResult_t gcclDevCommGetDevicePointer(ncclComm_t comm, ncclDevComm_t const *devComm, void **outPtr);
+
 /* Address of byte offset of a window at a rank of the LSA team, as kernels of this rank use it. A rank outside of the team or an offset at
  * or past the end: ncclInvalidArgument. */
 GCCL_HOST_API ncclResult_t ncclGetLsaDevicePointer(ncclWindow_t window, size_t offset, int lsaRank, void **outPtr);

@@ -16,6 +16,8 @@ by the first call, and :func:`library_info` says which one that is.
 
 from ._buffers import Buffer, view
 from ._communicator import Communicator, get_unique_id
+from ._device import *  # noqa: F403
+from ._device import __all__ as _device_names
 from ._errors import *  # noqa: F403
 from ._errors import __all__ as _errors
 from ._group import GroupSimInfo, group, group_end, group_start
@@ -47,7 +49,7 @@ MAX = NcclRedOp.MAX
 MIN = NcclRedOp.MIN
 AVG = NcclRedOp.AVG
 
-__all__ = _errors + _types
+__all__ = _device_names + _errors + _types
 __all__ += ["Buffer", "Communicator", "CustomRedOp", "GroupSimInfo", "LibraryInfo", "RankFailed", "RegisteredBufferHandle"]
 __all__ += ["RegisteredWindowHandle", "Stream", "__version__", "empty", "get_error_string", "get_unique_id", "group", "group_end"]
 __all__ += ["group_start", "library_info", "mem_alloc", "mem_free", "spawn", "view", "zeros"]

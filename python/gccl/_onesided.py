@@ -1,10 +1,11 @@
-"""Windows, one-sided operations and operators of a communicator."""
+"""Windows, device communicators, one-sided operations and operators of a communicator."""
 
 from __future__ import annotations
 
 import ctypes
 
 from ._call import Caller
+from ._device import CommProperties, CProperties, DevCommResource, NCCLDevCommRequirements
 from ._library import calls
 from ._resources import CustomRedOp, RegisteredBufferHandle, RegisteredWindowHandle, scalar_of
 from ._types import CWaitSignal, NcclDataType, WaitSignalDesc, WindowFlag
@@ -34,6 +35,31 @@ class OneSided(Caller):
         handle = RegisteredBufferHandle(self, buffer)
         self._check(handle._register(), "ncclCommRegister")
         return handle
+
+    def create_dev_comm(self, requirements: Optional[NCCLDevCommRequirements] = None) -> DevCommResource:
+        """Makes a device communicator, with which kernels communicate themselves. Every rank calls, with the same requirements.
+
+        Raises NCCLInvalidArgument naming the field that cannot be met, NCCLInvalidUsage where ranks ask for different things.
+        """
+        if requirements is not None and not isinstance(requirements, NCCLDevCommRequirements):
+            raise TypeError(f"requirements is a {type(requirements).__name__}: pass a gccl.NCCLDevCommRequirements")
+        dev = DevCommResource(self)  # type: ignore[arg-type]
+        self._check(dev._create(requirements or NCCLDevCommRequirements()), "ncclDevCommCreate")
+        return dev
+
+    def query_properties(self) -> CommProperties:
+        """What this communicator can do: to be asked before :meth:`create_dev_comm`. Local."""
+        c = CProperties()
+        self._check(calls.ncclCommQueryProperties(self._ptr, ctypes.byref(c)), "ncclCommQueryProperties")
+        return CommProperties(c)
+
+    device_api_support = property(lambda self: self.query_properties().device_api_support, doc="Whether create_dev_comm works.")
+    multimem_support = property(lambda self: self.query_properties().multimem_support, doc="Whether there is multicast.")
+    gin_type = property(lambda self: self.query_properties().gin_type, doc="GIN between all ranks, an NcclGinType.")
+    railed_gin_type = property(lambda self: self.query_properties().railed_gin_type, doc="GIN along rails, an NcclGinType.")
+    n_lsa_teams = property(lambda self: self.query_properties().n_lsa_teams, doc="Number of LSA teams.")
+    host_rma_support = property(lambda self: self.query_properties().host_rma_support, doc="Whether put_signal works.")
+    nvml_dev = property(lambda self: self.query_properties().nvml_dev, doc="NVML's number of the device; -1 where there is none.")
 
     def put_signal(
         self,

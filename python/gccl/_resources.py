@@ -84,6 +84,20 @@ class RegisteredWindowHandle(_Registered):
         return out.value or 0
 
 
+    def _pointer(self, call: str, offset: int, rank: int) -> int:
+        out = ctypes.c_void_p()
+        self._comm._check(getattr(calls, call)(self._box, offset, rank, ctypes.byref(out)), call)
+        return out.value or 0
+
+    def lsa_ptr(self, lsa_rank: int, offset: int = 0) -> int:
+        """Address of byte offset at a rank of the LSA team, as this rank's kernels use it: for kernels that take plain addresses."""
+        return self._pointer("ncclGetLsaDevicePointer", offset, lsa_rank)
+
+    def peer_ptr(self, rank: int, offset: int = 0) -> int:
+        """The same for a rank of the communicator; 0 where it is not in the LSA team."""
+        return self._pointer("ncclGetPeerDevicePointer", offset, rank)
+
+
 class RegisteredBufferHandle(_Registered):
     """A hint about a buffer, from :meth:`Communicator.register_buffer`."""
 

@@ -193,6 +193,14 @@ _CONFIG_FIELDS = tuple(field[0] for field in CConfig._fields_[3:])
 _CONFIG_TEXT = ("net_name", "comm_name")
 
 
+def keyword_fields(to: Any, names: Tuple[str, ...], options: Dict[str, Any]) -> None:
+    """Sets the fields of an object of options; those that are not given are None."""
+    for name in names:
+        setattr(to, name, options.pop(name, None))
+    if options:
+        raise TypeError(f"{type(to).__name__} has no option {sorted(options)[0]!r}; it has {', '.join(names)}")
+
+
 class NCCLConfig:
     """Options of a new communicator; what is not given is left to the library (``ncclConfig_t`` in gccl.h says what each means).
 
@@ -221,10 +229,7 @@ class NCCLConfig:
     graph_stream_ordering: Optional[int]
 
     def __init__(self, **options: Any) -> None:
-        for name in _CONFIG_FIELDS:
-            setattr(self, name, options.pop(name, None))
-        if options:
-            raise TypeError(f"NCCLConfig has no option {sorted(options)[0]!r}; it has {', '.join(_CONFIG_FIELDS)}")
+        keyword_fields(self, _CONFIG_FIELDS, options)
 
     def __repr__(self) -> str:
         given = (f"{n}={getattr(self, n)!r}" for n in _CONFIG_FIELDS if getattr(self, n) is not None)

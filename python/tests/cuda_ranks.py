@@ -150,6 +150,25 @@ def windows(comm, store):
     window.close()
 
 
+def kernels(comm, store):
+    """Kernels that communicate: on the CPU over the stand-in, whose memory they reach; on a GPU examples/python/06_device_api.py does it."""
+    import device_kernels
+
+    n, me, lib = comm.nranks, comm.rank, device_kernels.library()
+    assert comm.device_api_support and comm.query_properties().cuda_dev == 0
+    x, y = gccl.empty(1000, device="cuda"), gccl.empty(1000, device="cuda")
+    own = gccl.DevResource(64)
+    asked = gccl.NCCLDevCommRequirements(lsa_barrier_count=2, resources=[own])
+    with comm.register_window(x) as a, comm.register_window(y) as b, comm.create_dev_comm(asked) as dev:
+        assert own.handle > 0 and dev.dev_comm.lsa_size == n
+        for k, (kernel, pointer) in enumerate(((lib.by_value, dev.ptr), (lib.by_pointer, dev.device_ptr)) * 2):
+            store.put_into(x, np.arange(1000.0) + me + k)
+            kernel(2, a.handle, b.handle, 1000, pointer)
+            equal(store.get_from(y), n * (np.arange(1000.0) + k) + n * (n - 1) / 2, "allreduce in a kernel")
+            comm.allreduce(store.put([0], "int32"), **store.stream)
+            store.driver.synchronize()
+
+
 def children(comm, store):
     n, me = comm.nranks, comm.rank
     child = comm.split(me % 2, me)
@@ -220,7 +239,7 @@ def main(n, kind):
     with open(file, "rb") as f:
         unique_id = gccl.UniqueId.from_bytes(f.read())
     with gccl.Communicator.init(n, rank, unique_id, device="cuda") as comm:
-        for what in ALL + ([current_stream] if kind == "torch" else []):
+        for what in ALL + ([current_stream] if kind == "torch" else []) + ([kernels] if "GCCL_FAKE_KERNELS" in os.environ else []):
             what(comm, store)
             if rank == 0:
                 print(f"{what.__name__}: ok, types {', '.join(store.types)}" if what is reductions else f"{what.__name__}: ok", flush=True)

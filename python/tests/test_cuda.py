@@ -23,7 +23,7 @@ def test_stand_in_is_built():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_package(n):
     p = subprocess.run([sys.executable, os.path.join(programs.HERE, "cuda_ranks.py"), str(n), "driver"], capture_output=True, text=True, timeout=200, env=over_stand_in())
-    assert p.returncode == 0 and p.stdout.count(": ok") == 6 + n, p.stdout + p.stderr
+    assert p.returncode == 0 and p.stdout.count(": ok") == 7 + n, p.stdout + p.stderr
 
 
 def test_a_device_array_is_a_buffer():

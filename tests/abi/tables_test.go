@@ -93,7 +93,7 @@ func wantExports(t *testing.T) []string {
 			names = append(names, name)
 		}
 	}
-	return append(names, "gcclDevCommCreate") // gccl_device/core.h
+	return append(names, "gcclDevCommCreate", "gcclDevCommGetDevicePointer") // gccl_device/core.h
 }
 
 // diffSets reports what got and want do not share, and names that occur twice in got.

@@ -73,6 +73,11 @@ def python(r):
         r.judge("G", "backend gccl, the collectives of section torch, %d ranks" % n, [run.script(r, "collectives.py", [str(n), "gccl"], 60)])
         r.judge("G", "backend nccl under LD_PRELOAD: asynchronous, objects, groups, coalesced, %d ranks" % n, [run.script(r, "backend.py", [str(n), "nccl"], 60)])
     run.train_rows(r, (2, 4), "gccl", "G")
+    if gpulib.output([sys.executable, "-c", "import cupy; print(1)"]):
+        example = os.path.join(BUNDLE, "examples", "python", "06_device_api.py")
+        r.judge("G", "a kernel of CuPy that communicates (examples/python/06_device_api.py)", [r.step("device_api", [sys.executable, example, "cuda"], 60, r.python())])
+    else:
+        r.row("G", "a kernel of CuPy that communicates", "not run", "cupy is not installed")
 
 
 # Three ranks of a process that reduce while gccl-top looks.

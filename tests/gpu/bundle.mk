@@ -42,9 +42,10 @@ gpu-bundle-files: $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_SUITES:%=$(GPU_BUNDLE
 	@strip --strip-debug $(GPU_BUNDLE)/lib/*.so
 	@for p in gccl-info gccl-info-probe gccl-doctor gccl-top gccl-topo kernels-check; do [ ! -e $(BIN)/$$p ] || install -s -m 755 $(BIN)/$$p $(GPU_BUNDLE)/bin; done
 	@[ ! -e $(BUILD)/cuda/kernels.fatbin ] || xz -6 -c $(BUILD)/cuda/kernels.fatbin > $(GPU_BUNDLE)/lib/kernels.fatbin.xz
-	@install -m 644 include/*.h $(GPU_BUNDLE)/include
+	@cp -r include/. $(GPU_BUNDLE)/include
 	@cp -r tests/gpu/*.sh tests/gpu/*.py tests/gpu/*.cu tests/gpu/torch $(GPU_BUNDLE)/
 	@mkdir -p $(GPU_BUNDLE)/python && cp -r python/gccl python/tests $(GPU_BUNDLE)/python/ && rm -rf $(GPU_BUNDLE)/python/gccl/lib
+	@mkdir -p $(GPU_BUNDLE)/examples && cp -r examples/python $(GPU_BUNDLE)/examples/
 	@rm -rf $(GPU_BUNDLE)/nccl-tests && find $(GPU_BUNDLE) -name __pycache__ -prune -exec rm -rf {} +
 	@[ -z "$(NCCL_TESTS_SRC)" ] || { mkdir -p $(GPU_BUNDLE)/nccl-tests && cp -r $(NCCL_TESTS_SRC)/. $(GPU_BUNDLE)/nccl-tests/ && rm -rf $(GPU_BUNDLE)/nccl-tests/.git; }
 	@{ git rev-parse --short HEAD; git diff --quiet HEAD || echo "and changes"; } 2>/dev/null | paste -sd' ' > $(GPU_BUNDLE)/COMMIT

@@ -184,7 +184,16 @@ static void disagreement(struct team *t) {
   }
   q.lsaBarrierCount = 2;
   EACH(t, "create", gcclDevCommCreate(t->comm[i], &q, &out[i], GCCL_DEVICE_STAMP));
-  for (int i = 0; i < t->nlocal; i++) TRUE(t->first + i, out[i].lsaBarrier.nBarriers == 2); /* left for ncclCommDestroy */
+  for (int i = 0; i < t->nlocal; i++) {
+    void *copy = NULL;
+    TRUE(t->first + i, out[i].lsaBarrier.nBarriers == 2);
+    OK(t->first + i, gcclDevCommGetDevicePointer(t->comm[i], &out[i], &copy));
+    TRUE(t->first + i, copy && memcmp(copy, &out[i], sizeof out[i]) == 0);
+    refused(t->first + i, ncclInvalidArgument, gcclDevCommGetDevicePointer(t->comm[i], &out[i], NULL), "outPtr");
+    ncclDevComm_t other = out[i];
+    other.resourceWindow = NULL;
+    refused(t->first + i, ncclInvalidArgument, gcclDevCommGetDevicePointer(t->comm[i], &other, &copy), "not of this communicator");
+  } /* left for ncclCommDestroy */
 }
 
 void suite_deviceapi(struct team *t) {
