@@ -74,10 +74,11 @@ static int arrays(gccl_cuda_comm *d, int n) {
   size_t m = (size_t)n;
   d->peer = calloc(m, sizeof *d->peer);
   d->served = calloc(m, sizeof *d->served);
-  d->launches = calloc(3 * m, sizeof *d->launches);
+  d->launches = calloc(4 * m, sizeof *d->launches);
   if (!d->peer || !d->served || !d->launches) return 0;
   d->sent = d->launches + m;
   d->received = d->sent + m;
+  d->taken = d->received + m;
   return 1;
 }
 
@@ -155,6 +156,8 @@ static int meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_
     }
     if (!p->same_gpu && reach_gpu(d, &all[q], text, max)) return GCCL_RC_CUDA;
   }
+  for (int q = 0; q < d->nranks; q++) /* a sender that comes before waits for it */
+    __atomic_store_n(&gccl_cuda_signal_at(d, q, d->rank)->graph, GCCL_CUDA_SIGNAL_EMPTY, __ATOMIC_RELEASE);
   return 0;
 }
 

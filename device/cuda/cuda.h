@@ -117,6 +117,7 @@ typedef struct gccl_cuda_comm {
   gccl_cuda_served *served;
   uint64_t *launches; /* towards each executor: launches published */
   uint64_t *sent, *received;
+  uint64_t *taken; /* captured signals of each rank of this process for which captured waits stand */
   uint64_t colls;
   /* The end of the last operation, for the next one if that is on another stream. */
   gccl_cuda_tail tail;

@@ -306,7 +306,7 @@ static int wave(pass *p, int *found) {
       e = acquire(p, x);
     }
     if (e) return gccl_cuda_failed(b->comm, e, "waiting for the other ranks' buffers");
-    if (x->kind == GCCL_DO_WAIT_SIGNAL && !gccl_cuda_signalled(p->d, x)) {
+    if (x->kind == GCCL_DO_WAIT_SIGNAL && !gccl_cuda_signalled(b, x)) {
       b->blocked = x;
       b->blocked_on = x->root;
       break; /* signals are taken in the order of the calls */

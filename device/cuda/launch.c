@@ -59,6 +59,11 @@ CUresult gccl_cuda_await(gccl_cuda_memops *m, CUstream s, CUdeviceptr word, int 
   return e ? e : memop(m, s, CU_STREAM_MEM_OP_WRITE_VALUE_32, word, 0, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
+CUresult gccl_cuda_pass(gccl_cuda_memops *m, CUstream s, CUdeviceptr word, uint32_t bits, uint32_t value) {
+  CUresult e = memop(m, s, CU_STREAM_MEM_OP_WAIT_VALUE_32, word, bits, CU_STREAM_WAIT_VALUE_AND);
+  return e ? e : memop(m, s, CU_STREAM_MEM_OP_WRITE_VALUE_32, word, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
 /* Why a wait of a launch that has another executor of this process is a kernel: meet.c. */
 CUresult gccl_cuda_wait_launch(const gccl_cuda_comm *d, CUstream s, int executor, uint32_t number) {
   gccl_wait_work w = {.word = done_word(d, d->rank, executor, 0), .value = number};

@@ -25,6 +25,8 @@ typedef struct {
 /* A word of a pair: of a graph (slot > 0) it becomes 1, or is waited for and reset; of eager launches it gets a number or reaches it. */
 CUresult gccl_cuda_say(gccl_cuda_memops *, CUstream, CUdeviceptr word, int slot, uint64_t number);
 CUresult gccl_cuda_await(gccl_cuda_memops *, CUstream, CUdeviceptr word, int slot, uint64_t number);
+/* The word gets a value once it has one of the bits. */
+CUresult gccl_cuda_pass(gccl_cuda_memops *, CUstream, CUdeviceptr word, uint32_t bits, uint32_t value);
 CUresult gccl_cuda_memops_flush(gccl_cuda_memops *, CUstream);
 
 static inline gccl_cuda_record *record_at(char *shared, uint64_t ring, uint64_t seq, uint64_t size) {
@@ -126,7 +128,7 @@ void gccl_cuda_lent_free(gccl_cuda_comm *);
 /* onesided.c: ncclPutSignal, ncclSignal, ncclWaitSignal as operations of this rank's stream. */
 int gccl_cuda_onesided(gccl_cuda_batch *b, gccl_op *x);
 /* Whether the signals that x waits for are in the sender's stream; always, where streams wait by a word. */
-int gccl_cuda_signalled(const gccl_cuda_comm *, const gccl_op *x);
+int gccl_cuda_signalled(const gccl_cuda_batch *b, const gccl_op *x);
 void gccl_cuda_signals_drop(gccl_cuda_comm *, int from);
 static inline gccl_cuda_signal *gccl_cuda_signal_at(const gccl_cuda_comm *d, int from, int to) {
   return (gccl_cuda_signal *)(d->peer[to].shared + d->layout.signals) + from;

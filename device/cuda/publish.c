@@ -61,6 +61,12 @@ static int enough_queues(const gccl_cuda_batch *b, gccl_cuda_batch *all, int n) 
   return 0;
 }
 
+static int onesided(const gccl_cuda_batch *b) {
+  for (int i = 0; i < b->nops; i++)
+    if (b->ops[i].kind != GCCL_DO_PUT && b->ops[i].kind != GCCL_DO_WAIT_SIGNAL) return 0;
+  return 1;
+}
+
 static int towards(const gccl_cuda_batch *b, int executor) {
   int n = 0;
   for (int i = 0; i < b->nops; i++) n += executor_of(&b->ops[i]) == executor;
@@ -182,7 +188,7 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
   int rc, published = 0, blocked = 0;
   if (!b->announced) {
     b->announced = 1;
-    if (!enough_queues(b, all, n)) return GCCL_RC_USAGE;
+    if (!onesided(b) && !enough_queues(b, all, n)) return GCCL_RC_USAGE;
     /* Nothing of this thread comes between: one call of the driver for both. */
     int executor = executor_of(&b->ops[0]);
     b->late = n == 1 && b->nops == 1 && executor != c->rank && !d->peer[executor].same_process;

@@ -27,6 +27,9 @@ void gccl_cuda_free_waits(gccl_cuda_comm *d) {
     for (int k = 1; k < GCCL_CUDA_SLOTS; k++) __atomic_store_n(&theirs[d->rank * GCCL_CUDA_SLOTS + k].ready, 1, __ATOMIC_RELEASE);
     gccl_cuda_signal *s = gccl_cuda_signal_at(d, q, d->rank);
     __atomic_store_n(&s->count, __atomic_load_n(&s->count, __ATOMIC_RELAXED) + 0x10000000u, __ATOMIC_RELEASE);
+    /* Of the words of graphs the bit that this rank's streams wait for, at either end. */
+    __atomic_fetch_or(&s->graph, GCCL_CUDA_SIGNAL_FULL, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&gccl_cuda_signal_at(d, d->rank, q)->graph, GCCL_CUDA_SIGNAL_EMPTY, __ATOMIC_RELEASE);
   }
 }
 

@@ -66,13 +66,17 @@ typedef struct {
   gccl_cuda_ref send, recv, scalar; /* scalar: a factor that is read when the operation runs */
 } gccl_cuda_record;
 
-/* Signals of one rank to another, at the receiver; a line each. Ranks of one process use the second and third field, others the first. */
+/* gccl_cuda_signal.graph: one of them. Each end waits for a bit, so that a CPU can let the streams of one go and not the other's. */
+enum { GCCL_CUDA_SIGNAL_FULL = 1, GCCL_CUDA_SIGNAL_EMPTY = 2 };
+
+/* Signals of one rank to another, at the receiver; a line each. Ranks of other processes use count and graph, those of one process the rest. */
 typedef struct {
-  uint32_t count; /* the sender's stream */
-  uint32_t pad0;
+  uint32_t count;  /* eager signals so far: the sender's stream */
+  uint32_t graph;  /* captured ones: empty, the sender's stream fills it; full, the receiver's stream empties it. At first the receiver */
   uint64_t issued; /* the sender, on the host: signals that are in its stream */
-  uint64_t event;  /* gccl_cuda_event behind the last of them; under a lock of the process */
-  unsigned char pad1[40];
+  uint64_t event;  /* gccl_cuda_event behind the last of them; under a lock of the process, as what follows */
+  uint64_t captured, capture, captured_event; /* captured signals so far; of the last one its capture and the event behind it */
+  unsigned char pad1[16];
 } gccl_cuda_signal;
 
 /* Offsets in a rank's section. */

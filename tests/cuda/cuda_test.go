@@ -129,6 +129,9 @@ func TestCuda(t *testing.T) {
 		{name: "replayabort", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "killed", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "bad", ranks: some, launches: allLaunches},
+		{name: "signals", ranks: some, launches: allLaunches},
+		{name: "signalsapart", ranks: []int{2, 5}, launches: []string{"threads", "group"}},
+		{name: "signalabort", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "calls", ranks: allRanks, launches: []string{"procs", "group"}},
 		{name: "footprint", ranks: []int{2, 8}, launches: allLaunches},
 	} {

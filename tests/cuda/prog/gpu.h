@@ -51,6 +51,16 @@ int sums_check(struct sums *, const struct team *, int v, const char *what); /* 
 /* One in-place sum for local rank i. */
 ncclResult_t sums_call(const struct sums *, int i, ncclComm_t, void *stream);
 
+/* A graph of each local rank, captured in a stream of its own, which begin makes where there is none (graphs.c). */
+struct graph {
+  void *stream, *exec;
+};
+int graphs_begin(struct team *, struct graph *);
+int graphs_end(struct team *, struct graph *);
+void graphs_replay(struct team *, struct graph *);
+void graphs_settle(struct team *, struct graph *);
+void graphs_drop(struct team *, struct graph *);
+
 void suite_fill(struct team *);
 void suite_between(struct team *);
 void suite_manystreams(struct team *);
@@ -74,5 +84,8 @@ void suite_footprint(struct team *);
 void suite_probe(struct team *);
 void suite_speed(struct team *);
 void suite_calls(struct team *);
+void suite_signals(struct team *);
+void suite_signalsapart(struct team *);
+void suite_signalabort(struct team *);
 
 #endif

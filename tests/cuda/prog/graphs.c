@@ -4,14 +4,10 @@
 
 enum { SMALL = 1000 };
 
-struct graph {
-  void *stream, *exec;
-};
-
 /* Threads of one process capture at the same time: a global mode would forbid the others' ordinary calls. */
 static int mode(void) { return W->launch == LAUNCH_THREADS ? CU_CAPTURE_THREAD_LOCAL : CU_CAPTURE_GLOBAL; }
 
-static int begin(struct team *t, struct graph *g) {
+int graphs_begin(struct team *t, struct graph *g) {
   int ok = 1;
   for (int i = 0; i < t->nlocal; i++) {
     mem_rank(t->first + i);
@@ -22,7 +18,7 @@ static int begin(struct team *t, struct graph *g) {
 }
 
 /* All captures end first: instantiating is forbidden while one in the global mode goes on. */
-static int end(struct team *t, struct graph *g) {
+int graphs_end(struct team *t, struct graph *g) {
   void *graph[CONF_MAX_RANKS] = {0};
   int ok = 1;
   for (int i = 0; i < t->nlocal; i++) {
@@ -36,21 +32,21 @@ static int end(struct team *t, struct graph *g) {
   return ok;
 }
 
-static void replay(struct team *t, struct graph *g) {
+void graphs_replay(struct team *t, struct graph *g) {
   for (int i = 0; i < t->nlocal; i++) {
     mem_rank(t->first + i);
     CU(t->first + i, cu.GraphLaunch(g[i].exec, g[i].stream));
   }
 }
 
-static void settle(struct team *t, struct graph *g) {
+void graphs_settle(struct team *t, struct graph *g) {
   for (int i = 0; i < t->nlocal; i++) {
     mem_rank(t->first + i);
     CU(t->first + i, cu.StreamSynchronize(g[i].stream));
   }
 }
 
-static void drop(struct team *t, struct graph *g) {
+void graphs_drop(struct team *t, struct graph *g) {
   for (int i = 0; i < t->nlocal; i++) {
     mem_rank(t->first + i);
     if (g[i].exec) CU(t->first + i, cu.GraphExecDestroy(g[i].exec));
@@ -71,20 +67,20 @@ static void captured_in(struct team *t, ncclComm_t *comm, enum eager eager, int 
   struct sums in, out, mid, other;
   if (!sums_new(&in, t, SMALL) || !sums_new(&out, t, SMALL) || !sums_new(&mid, t, SMALL) || !sums_new(&other, t, 77)) return;
   if (pool && (!sums_pool(&in, t) || !sums_pool(&out, t) || !sums_pool(&mid, t) || !sums_pool(&other, t))) return;
-  if (!begin(t, g)) return;
+  if (!graphs_begin(t, g)) return;
   EACH(t, "captured ncclAllReduce", into(&in, &mid, i, comm[i], g[i].stream));
   EACH(t, "captured ncclBroadcast", ncclBroadcast(mid.buf[i].at, out.buf[i].at, SMALL, ncclInt32, 0, comm[i], g[i].stream));
-  if (!end(t, g)) return;
+  if (!graphs_end(t, g)) return;
   for (int round = 0; round < rounds; round++) {
     conf_at(t->first, "replay %d", round);
     sums_put(&in, t, round);
     conf_barrier(t);
-    replay(t, g);
+    graphs_replay(t, g);
     if (eager == BEHIND || (eager == BESIDE && round % 2)) {
       sums_put(&other, t, round);
       EACH(t, "eager with replays", sums_call(&other, i, comm[i], eager == BEHIND ? g[i].stream : NULL));
     }
-    settle(t, g);
+    graphs_settle(t, g);
     for (int i = 0; i < t->nlocal && eager == BESIDE; i++) {
       mem_rank(t->first + i);
       CU(t->first + i, cu.StreamSynchronize(NULL));
@@ -93,7 +89,7 @@ static void captured_in(struct team *t, ncclComm_t *comm, enum eager eager, int 
     if ((eager == BEHIND || (eager == BESIDE && round % 2)) && !sums_check(&other, t, round, "eager with replays")) break;
   }
   conf_barrier(t);
-  drop(t, g);
+  graphs_drop(t, g);
   sums_free(&in, t);
   sums_free(&out, t);
   sums_free(&mid, t);
@@ -120,23 +116,23 @@ void suite_capture(struct team *t) {
     for (int j = 0; j < SMALL; j++) ((int32_t *)v.buf[i].copy)[j] = 1;
     buf_put(&v.buf[i], 0, v.buf[i].bytes);
   }
-  if (!begin(t, g)) return;
+  if (!graphs_begin(t, g)) return;
   EACH(t, "captured ncclAllReduce", sums_call(&v, i, t->comm[i], g[i].stream));
-  if (!end(t, g)) return;
+  if (!graphs_end(t, g)) return;
   conf_barrier(t);
   uint32_t want = 1;
   for (int round = 0; round < 9; round++) {
     want *= (uint32_t)t->nranks;
-    replay(t, g);
+    graphs_replay(t, g);
   }
-  settle(t, g);
+  graphs_settle(t, g);
   for (int i = 0; i < t->nlocal; i++) {
     buf_get(&v.buf[i], 0, v.buf[i].bytes);
     uint32_t got = ((uint32_t *)v.buf[i].copy)[SMALL - 1];
     if (got != want) conf_fail(t->first + i, "nine replays in a row: want %u, got %u", want, got);
   }
   conf_barrier(t);
-  drop(t, g);
+  graphs_drop(t, g);
   sums_free(&v, t);
 }
 
@@ -145,7 +141,7 @@ void suite_fewqueues(struct team *t) {
   struct graph g[CONF_MAX_RANKS] = {0};
   ncclComm_t comm[CONF_MAX_RANKS];
   struct sums v;
-  if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !begin(t, g)) return;
+  if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !graphs_begin(t, g)) return;
   if (t->nlocal > 1) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
     ncclResult_t rc = sums_call(&v, i, comm[i], g[i].stream);
@@ -164,7 +160,7 @@ void suite_fewqueues(struct team *t) {
     OK(t->first + i, ncclCommAbort(comm[i]));
   }
   conf_barrier(t);
-  drop(t, g);
+  graphs_drop(t, g);
   sums_free(&v, t);
 }
 
@@ -185,19 +181,19 @@ void suite_twocomms(struct team *t) {
   struct graph g[CONF_MAX_RANKS] = {0};
   struct sums in, a, b;
   EACH(t, "ncclCommSplit", ncclCommSplit(t->comm[i], 0, r, &twin[i], NULL));
-  if (!sums_new(&in, t, SMALL) || !sums_new(&a, t, SMALL) || !sums_new(&b, t, SMALL) || !begin(t, g)) return;
+  if (!sums_new(&in, t, SMALL) || !sums_new(&a, t, SMALL) || !sums_new(&b, t, SMALL) || !graphs_begin(t, g)) return;
   EACH(t, "first communicator", into(&in, &a, i, t->comm[i], g[i].stream));
   EACH(t, "second communicator", into(&in, &b, i, twin[i], g[i].stream));
-  if (!end(t, g)) return;
+  if (!graphs_end(t, g)) return;
   for (int round = 0; round < 20; round++) {
     sums_put(&in, t, round);
     conf_barrier(t);
-    replay(t, g);
-    settle(t, g);
+    graphs_replay(t, g);
+    graphs_settle(t, g);
     if (!sums_check(&a, t, round, "first communicator of a graph") || !sums_check(&b, t, round, "second communicator of a graph")) break;
   }
   conf_barrier(t);
-  drop(t, g);
+  graphs_drop(t, g);
   team_destroy(t, twin);
   sums_free(&in, t);
   sums_free(&a, t);
@@ -210,21 +206,21 @@ void suite_endings(struct team *t) {
     ncclComm_t comm[CONF_MAX_RANKS];
     struct graph g[CONF_MAX_RANKS] = {0};
     struct sums v;
-    if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !begin(t, g)) return;
+    if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !graphs_begin(t, g)) return;
     EACH(t, "captured", sums_call(&v, i, comm[i], g[i].stream));
-    if (!end(t, g)) return;
+    if (!graphs_end(t, g)) return;
     if (order < 2) {
       sums_put(&v, t, order);
       conf_barrier(t);
-      replay(t, g);
-      settle(t, g);
+      graphs_replay(t, g);
+      graphs_settle(t, g);
       sums_check(&v, t, order, "replay");
     } /* else it never ran */
     conf_barrier(t);
     conf_at(t->first, "endings in order %d", order);
-    if (order == 0) drop(t, g);
+    if (order == 0) graphs_drop(t, g);
     team_destroy(t, comm);
-    if (order != 0) drop(t, g);
+    if (order != 0) graphs_drop(t, g);
     sums_free(&v, t);
   }
 }
@@ -259,7 +255,7 @@ void suite_forkjoin(struct team *t) {
     CU(r, cu.StreamSynchronize(g[0].stream));
     if (!sums_check(&out, t, round, "forked and joined streams")) break;
   }
-  drop(t, g);
+  graphs_drop(t, g);
   CU(r, cu.EventDestroy(fork));
   CU(r, cu.EventDestroy(join));
   sums_free(&in, t);
@@ -276,12 +272,12 @@ void suite_replayabort(struct team *t) {
     captured(t, t->comm, ALONE, 2); /* nobody else to wait for, or ranks that meet on the host */
     return;
   }
-  if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !begin(t, g)) return;
+  if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !graphs_begin(t, g)) return;
   EACH(t, "captured", sums_call(&v, i, comm[i], g[i].stream));
-  if (!end(t, g)) return;
+  if (!graphs_end(t, g)) return;
   conf_barrier(t);
   if (t->first != 0) {
-    replay(t, g);
+    graphs_replay(t, g);
     conf_sleep(0.2);
     double start = conf_now();
     OK(t->first, ncclCommAbort(comm[0]));
@@ -294,6 +290,6 @@ void suite_replayabort(struct team *t) {
     OK(0, ncclCommAbort(comm[0]));
   }
   conf_barrier(t);
-  drop(t, g);
+  graphs_drop(t, g);
   sums_free(&v, t);
 }
