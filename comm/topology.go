@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,12 +27,12 @@ type machine struct {
 // wantsTopology says whether this rank has a use for the topology. Where no rank has, nothing is discovered: the host executor works in
 // one memory and needs no channels.
 func (c *Comm) wantsTopology() bool {
-	for _, id := range []param.ID{param.NCCLTopoFile, param.NCCLTopoDumpFile, param.NCCLGraphFile, param.NCCLGraphDumpFile} {
+	for _, id := range []param.ID{param.NCCLTopoFile, param.NCCLTopoDumpFile, param.NCCLGraphFile, param.NCCLGraphDumpFile, param.NCCLNetForceMerge} {
 		if c.set.Str(id) != "" {
 			return true
 		}
 	}
-	return c.log.Enabled(xlog.Info, xlog.Graph)
+	return c.set.Str(param.NCCLNetMergeLevel) != "PORT" || c.log.Enabled(xlog.Info, xlog.Graph)
 }
 
 // learnMachine merges what all ranks see, and searches. All ranks call it. What cannot be found out leaves the communicator without a topology
@@ -60,9 +61,16 @@ func (c *Comm) learnMachine(ctx context.Context) error {
 func (c *Comm) decideMachine(ctx context.Context, seq uint64, views []view, measured []topo.Measured) error {
 	o := c.searchOptions(views)
 	o.Measured = measured
-	m, err := c.e.decisions.get(decisionKey(views, o), func() (*machine, error) { return search(views, o) })
+	f, err := c.fusion()
+	var m *machine
+	if err == nil {
+		m, err = c.e.decisions.get(decisionKey(views, o, f), func() (*machine, error) { return search(views, o, f) })
+	}
 	v := verdict{}
-	if err != nil {
+	var unfused *topo.FusionError
+	if errors.As(err, &unfused) {
+		v.Order = c.fusionText(err)
+	} else if err != nil {
 		v.Trouble = err.Error()
 	} else if m, err = c.obeyGraphFile(m); err != nil {
 		v.Order = err.Error()
@@ -77,7 +85,7 @@ func (c *Comm) decideMachine(ctx context.Context, seq uint64, views []view, meas
 	}
 	for r, v := range all {
 		if v.Order != "" {
-			return xerr.New(xerr.InvalidUsage, "topology", "%s: %s", c.who(r), v.Order).WithRank(r).WithHint("unset NCCL_GRAPH_FILE, or give a file that fits the machine")
+			return xerr.New(xerr.InvalidUsage, "topology", "%s: %s", c.who(r), v.Order).WithRank(r).WithHint("unset it, or give it a value that fits the machine")
 		}
 	}
 	why := disagree(views, all)
@@ -134,17 +142,34 @@ func pathLevel(text string) (topo.PathType, bool) {
 }
 
 // decisionKey names what a decision follows from.
-func decisionKey(views []view, o topo.Options) string {
+func decisionKey(views []view, o topo.Options, f topo.Fusion) string {
 	h := sha256.New()
 	for _, v := range views {
 		h.Write(v.encode())
 	}
-	_, _ = fmt.Fprintf(h, "%+v", o)
+	_, _ = fmt.Fprintf(h, "%+v %+v", o, f)
 	return string(h.Sum(nil))
 }
 
-// search puts the ranks on the merged machine and finds channels.
-func search(views []view, o topo.Options) (*machine, error) {
+// fusion is what the user wants of network devices that act as one.
+func (c *Comm) fusion() (topo.Fusion, error) {
+	level, err := topo.ParseMergeLevel(c.set.Str(param.NCCLNetMergeLevel))
+	return topo.Fusion{Level: level, Force: c.set.Str(param.NCCLNetForceMerge), Rails: c.set.Str(param.NCCLNetMergePolicy) == "RAIL",
+		Off: !c.set.Bool(param.NCCLIbMergeNics)}, err
+}
+
+// fusionText names the settings that cannot be obeyed.
+func (c *Comm) fusionText(err error) string {
+	text := c.set.Describe(param.NCCLNetMergeLevel)
+	if c.set.Str(param.NCCLNetForceMerge) != "" {
+		text = c.set.Describe(param.NCCLNetForceMerge) + ", " + text
+	}
+	return fmt.Sprintf("%s: %v", text, err)
+}
+
+// search puts the ranks on the merged machine and finds channels. The text of the machine is that before devices are fused, as NCCL
+// dumps it.
+func search(views []view, o topo.Options, f topo.Fusion) (*machine, error) {
 	merged, err := mergeViews(views)
 	if err != nil {
 		return nil, err
@@ -165,6 +190,9 @@ func search(views []view, o topo.Options) (*machine, error) {
 		return nil, err
 	}
 	m := &machine{text: text.String(), views: views, measured: o.Measured}
+	if err := merged.Fuse(f); err != nil {
+		return nil, err
+	}
 	if onGPUs != nil || hasRanks(merged, len(views)) {
 		sys, err := topo.Build(merged, o)
 		if err != nil {
@@ -180,7 +208,7 @@ func search(views []view, o topo.Options) (*machine, error) {
 		for r, v := range views {
 			places[r] = place.OnCPUs{Rank: r, Host: v.Host, Node: v.Node}
 		}
-		read := func() (*topo.Machine, error) { return topo.Read("merged views", []byte(m.text)) }
+		read := func() (*topo.Machine, error) { return place.Copy(merged) }
 		if m.found, err = place.Search(read, places, o); err != nil {
 			return nil, err
 		}

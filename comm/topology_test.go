@@ -422,7 +422,7 @@ func TestTwoHosts(t *testing.T) {
 		if o.Nodes != 2 || o.Self != c.rank%2 {
 			t.Fatalf("rank %d searches with %+v", c.rank, o)
 		}
-		m, err := search(views, o)
+		m, err := search(views, o, topo.Fusion{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,7 +471,7 @@ func TestRanksOnGPUs(t *testing.T) {
 		c.set, c.rank, c.cfg.DeviceKind = param.Defaults(), r, deviceCuda
 		views = append(views, c.ownView(r == 0))
 	}
-	m, err := search(views, topo.DefaultOptions())
+	m, err := search(views, topo.DefaultOptions(), topo.Fusion{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,4 +532,65 @@ func FuzzView(f *testing.F) {
 			t.Errorf("%+v, %v", again, err)
 		}
 	})
+}
+
+// adapterFile writes a topology file of two GPUs and an adapter of two ports, with the ranks 0 and 1.
+func adapterFile(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(meshFile(t, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := topo.Read("mesh", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := topo.NewPCI("0000:21:00.0")
+	p.Class, p.LinkSpeed, p.LinkWidth, p.HasSpeed, p.HasWidth = "0x020000", "16.0 GT/s PCIe", 16, true, true
+	nic := &topo.NIC{}
+	for i := range 2 {
+		n := topo.NewNet(fmt.Sprintf("mlx5_%d", i))
+		n.Dev, n.Speed, n.Port, n.HasPort = fmt.Sprint(i), 100000, i+1, true
+		nic.Nets = append(nic.Nets, n)
+	}
+	p.NICs = []*topo.NIC{nic}
+	m.CPUs[0].PCI = append(m.CPUs[0].PCI, p)
+	return writeMachine(t, m)
+}
+
+// Ports of one adapter are one device for the search, and two in the dump, as with NCCL. Orders that cannot be obeyed fail the
+// creation on all ranks and name the setting.
+func TestFusedDevices(t *testing.T) {
+	for _, c := range []struct {
+		env  []string
+		want string
+	}{
+		{nil, "mlx5_0+mlx5_1"},
+		{[]string{"NCCL_NET_MERGE_LEVEL", "LOC"}, "mlx5_0 mlx5_1"},
+		{[]string{"NCCL_IB_MERGE_NICS", "0"}, "mlx5_0 mlx5_1"},
+		{[]string{"NCCL_NET_FORCE_MERGE", "mlx5_1,mlx5_0"}, "mlx5_1+mlx5_0"},
+	} {
+		dump := filepath.Join(t.TempDir(), "dump.xml")
+		e := testEngine(t, append([]string{"NCCL_TOPO_FILE", adapterFile(t), "NCCL_TOPO_DUMP_FILE", dump}, c.env...)...)
+		cs := initAll(t, e, 2)
+		var names []string
+		for _, n := range sameChannels(t, cs).found.System.Nodes[topo.NETNode] {
+			names = append(names, n.Net.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%v: devices %s, want %s", c.env, got, c.want)
+		}
+		if text, err := os.ReadFile(dump); err != nil || strings.Contains(string(text), "+") || !strings.Contains(string(text), "mlx5_1") {
+			t.Errorf("%v: the dump, %v:\n%s", c.env, err, text)
+		}
+		destroyAll(t, cs)
+	}
+	for _, c := range []struct{ set, value, want string }{
+		{"NCCL_NET_MERGE_LEVEL", "NEAR", `"NEAR" is no level of merging: LOC, PORT`},
+		{"NCCL_NET_FORCE_MERGE", "mlx5_0,mlx5_9", `the group "mlx5_0,mlx5_9": there is no network device mlx5_9; there are mlx5_0 mlx5_1`},
+	} {
+		file := adapterFile(t)
+		_, errs := mixed(t, testEngine(t, "NCCL_TOPO_FILE", file), testEngine(t, "NCCL_TOPO_FILE", file, c.set, c.value))
+		wantAll(t, c.set, errs, fmt.Sprintf("%s %s (environment)", c.set, c.value), c.want)
+	}
 }

@@ -1,7 +1,5 @@
 package topo
 
-import "math"
-
 // maxChannels is the largest number of execution channels (NCCL 2.30.7); a search finds at most half, which are doubled.
 const maxChannels = 64
 
@@ -57,7 +55,7 @@ func limit(n int, o Options) int {
 // channelsTo is how many channels fill the way between two GPUs.
 func (s *System) channelsTo(a, b *Rank) int {
 	p := s.path(b.Node, a.Node)
-	if p.typ != NVL {
+	if p.typ != NVL && p.typ != NVB {
 		return 2
 	}
 	return 2 * max(1, int(p.bw/nvlinkBW(a.Device.Dev.SM)))
@@ -66,7 +64,8 @@ func (s *System) channelsTo(a, b *Rank) int {
 // perChannelNet is the network rate that one channel is expected to fill (GB/s).
 const perChannelNet = 14
 
-// channelsToNet is how many channels fill a GPU's own NICs, as far as its link to the CPU carries them.
+// channelsToNet is how many channels fill a GPU's ways to its own NICs, as far as its link to the CPU carries them (NCCL 2.30.7,
+// src/graph/topo.cc, ncclTopoGetLocalNetCountByBw).
 func (s *System) channelsToNet(r *Rank) int {
 	nets := s.ownNets(r.Node)
 	cpu := s.localCPU(r.Node)
@@ -78,10 +77,10 @@ func (s *System) channelsToNet(r *Rank) int {
 		if sum >= limit {
 			break
 		}
-		sum += net.Net.BW
+		sum += s.path(r.Node, net).bw
 		n++
 	}
-	return max(n, int(math.Ceil(sum/perChannelNet)))
+	return max(n, (int(sum)+perChannelNet-1)/perChannelNet)
 }
 
 // ownNets lists the NICs that a GPU takes in turn.

@@ -16,7 +16,8 @@ func searchCommand(local *discover.Local) *cobra.Command {
 	var ranks int
 	o := topo.DefaultOptions()
 	var asJSON bool
-	var picture string
+	var picture, level string
+	var fusion topo.Fusion
 	c := &cobra.Command{
 		Use:   "search [FILE]",
 		Short: "Find channels on a machine, and print, write or draw them",
@@ -24,6 +25,12 @@ func searchCommand(local *discover.Local) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := look(local, args, ranks)
 			if err != nil {
+				return err
+			}
+			if fusion.Level, err = topo.ParseMergeLevel(level); err != nil {
+				return fmt.Errorf("--merge-level: %w", err)
+			}
+			if err := s.m.Fuse(fusion); err != nil {
 				return err
 			}
 			d, err := s.search(o)
@@ -54,6 +61,8 @@ func searchCommand(local *discover.Local) *cobra.Command {
 	f.BoolVar(&o.P2PDisable, "p2p-disable", false, "no direct access between GPUs, as NCCL_P2P_DISABLE=1")
 	f.BoolVar(&o.PXNDisable, "pxn-disable", false, "no network device by way of another GPU, as NCCL_PXN_DISABLE=1")
 	f.IntVar(&o.CrossNic, "cross-nic", o.CrossNic, "0, 1 or 2, as NCCL_CROSS_NIC")
+	f.StringVar(&level, "merge-level", "PORT", "how far apart network devices may be that become one, as NCCL_NET_MERGE_LEVEL; LOC: none do")
+	f.StringVar(&fusion.Force, "force-merge", "", "network devices that become one, as NCCL_NET_FORCE_MERGE")
 	f.BoolVar(&o.Strict, "strict", false, "no better channels than NCCL 2.30.7 would find")
 	return c
 }

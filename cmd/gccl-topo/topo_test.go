@@ -93,6 +93,19 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
+func TestMergeLevels(t *testing.T) {
+	if _, err := run(nil, "search", "testdata/mesh.xml", "--merge-level", "NEAR"); err == nil || !strings.Contains(err.Error(), `--merge-level: "NEAR" is no level of merging`) {
+		t.Errorf("a level that there is not: %v", err)
+	}
+	if _, err := run(nil, "search", "testdata/mesh.xml", "--force-merge", "a,b"); err == nil || !strings.Contains(err.Error(), "there is no network device a") {
+		t.Errorf("a device that there is not: %v", err)
+	}
+	out, err := run(nil, "search", "../../topo/testdata/xml/oci-h100-8gpu-k8s.xml", "--nodes", "2")
+	if err != nil || !strings.Contains(out, "NET/16 ") {
+		t.Errorf("fused devices are not used: %v\n%s", err, out)
+	}
+}
+
 func TestNoDifference(t *testing.T) {
 	if out, err := run(nil, "diff", "testdata/mesh.xml", "testdata/mesh.xml"); err != nil || out != "" {
 		t.Errorf("%v, %q", err, out)

@@ -81,6 +81,9 @@ const (
 	NCCLIbPciRelaxedOrdering
 	NCCLIbAdaptiveRouting
 	NCCLIbMergeNics
+	NCCLNetMergeLevel
+	NCCLNetForceMerge
+	NCCLNetMergePolicy
 	NCCLNetGdrLevel
 	NCCLNetGdrRead
 	NCCLNetGdrC2c

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -68,7 +69,37 @@ type endpoint struct {
 // maxRails is how many ports an endpoint uses.
 const maxRails = C.GCCL_IB_RAILS
 
-// Open opens the ports. Those of one link layer are used, the fastest first; ones much slower than it are left out.
+// together are the ports that are used together: those of one link layer, the fastest first; ones much slower than it are left out.
+func together(ps []port) []port {
+	first := ps[0]
+	ps = slices.DeleteFunc(ps, func(p port) bool { return p.ethernet != first.ethernet || 2*p.Speed < first.Speed })
+	return ps[:min(len(ps), maxRails)]
+}
+
+// Together says why connections of these ports would not go over all of them; nil if they do.
+func (t *Transport) Together(want []transport.Device) error {
+	ps, err := t.cfg.ports()
+	if err != nil {
+		return err
+	}
+	ps = slices.DeleteFunc(ps, func(p port) bool {
+		return !slices.ContainsFunc(want, func(d transport.Device) bool { return d.Name == p.Name })
+	})
+	if len(ps) > 0 {
+		ps = together(ps)
+	}
+	if len(ps) < len(want) {
+		var names []string
+		for _, p := range ps {
+			names = append(names, p.Name)
+		}
+		return xerr.New(xerr.InvalidUsage, "ib transport", "of %d ports only %s would be used together: the others have another link layer, are down or less than half as fast, or there are more than %d",
+			len(want), strings.Join(names, " "), maxRails)
+	}
+	return nil
+}
+
+// Open opens the ports that are used together.
 func (t *Transport) Open(o transport.Options) (transport.Endpoint, error) {
 	ps, err := t.cfg.ports()
 	if err != nil {
@@ -82,9 +113,7 @@ func (t *Transport) Open(o transport.Options) (transport.Endpoint, error) {
 			return nil, xerr.New(xerr.InvalidArgument, "ib transport", "none of the devices %v is there", o.Devices)
 		}
 	}
-	first := ps[0]
-	ps = slices.DeleteFunc(ps, func(p port) bool { return p.ethernet != first.ethernet || 2*p.Speed < first.Speed })
-	ps = ps[:min(len(ps), maxRails)]
+	ps = together(ps)
 	// Rails are numbered by name, so that equal hosts number them alike.
 	slices.SortStableFunc(ps, func(a, b port) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	var why text

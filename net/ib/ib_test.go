@@ -47,6 +47,25 @@ func need(t testing.TB) {
 	}
 }
 
+func TestPortsThatAreUsedTogether(t *testing.T) {
+	at := func(name string, mbps int, ethernet bool) port {
+		return port{Device: transport.Device{Name: name, Speed: mbps}, ethernet: ethernet}
+	}
+	for _, c := range []struct {
+		ports []port
+		want  int
+	}{
+		{[]port{at("a:1", 400, false), at("b:1", 200, false)}, 2},
+		{[]port{at("a:1", 400, false), at("b:1", 100, false)}, 1},
+		{[]port{at("a:1", 400, false), at("a:2", 400, true)}, 1},
+		{[]port{at("a:1", 1, true), at("b:1", 1, true), at("c:1", 1, true), at("d:1", 1, true), at("e:1", 1, true)}, maxRails},
+	} {
+		if got := together(c.ports); len(got) != c.want {
+			t.Errorf("of %v: %v", c.ports, got)
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	need(t)
 	t.Run("all rails", func(t *testing.T) { conformance.Run(t, maker) })

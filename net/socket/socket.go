@@ -57,6 +57,38 @@ func (t *Transport) Devices() ([]transport.Device, error) {
 	return out, nil
 }
 
+// Together says why connections of these devices would not go over all of them; nil if they do.
+func (t *Transport) Together(want []transport.Device) error {
+	devs, err := t.cfg.devices()
+	if err != nil {
+		return err
+	}
+	devs = slices.DeleteFunc(devs, func(d device) bool {
+		return !slices.ContainsFunc(want, func(w transport.Device) bool { return w.Name == d.Name })
+	})
+	if used := preferred(devs); len(used) < len(want) {
+		return xerr.New(xerr.InvalidUsage, "socket transport", "of %s only %s would be used together: the others are of another kind, down, or less than half as fast",
+			names(want), strings.Join(deviceNames(used), " "))
+	}
+	return nil
+}
+
+func names(list []transport.Device) string {
+	var out []string
+	for _, d := range list {
+		out = append(out, d.Name)
+	}
+	return strings.Join(out, "+")
+}
+
+func deviceNames(list []device) []string {
+	var out []string
+	for _, d := range list {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
 type text [C.GCCL_NET_TEXT]C.char
 
 func (t *text) String() string { return C.GoString(&t[0]) }

@@ -21,6 +21,8 @@ import (
 	"net/netip"
 	"runtime"
 	"runtime/cgo"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -33,22 +35,41 @@ import (
 
 func main() {}
 
-// network is what there is, looked up once for the process.
+// network is what there is, looked up once for the process. Devices are only added, by NCCL's orders to join some.
 var network struct {
 	once      sync.Once
 	err       error
-	transport transport.Transport
-	devices   []device
+	transport joiner
 	helped    bool // connections have threads of their own for large messages
+
+	mu      sync.Mutex
+	devices []*device
+}
+
+// joiner is a transport that uses several devices together.
+type joiner interface {
+	transport.Transport
+	Together([]transport.Device) error // why it does not use these together; nil if it does
 }
 
 const helpedFrom = 4 // CPUs that the process may use
 
 // device is what NCCL sees; the strings live for ever.
 type device struct {
-	transport.Device
+	parts     []transport.Device // what it consists of: itself, but for joined ones
+	index     []C.int            // their numbers
 	name, pci *C.char
+	speed     int        // Mbit/s
 	meet      netip.Addr // where connections are arranged
+}
+
+func find(dev C.int) *device {
+	network.mu.Lock()
+	defer network.mu.Unlock()
+	if dev < 0 || int(dev) >= len(network.devices) {
+		return nil
+	}
+	return network.devices[dev]
 }
 
 // look finds the devices: those of verbs if there are any that work, otherwise interfaces.
@@ -79,8 +100,11 @@ func look() error {
 		}
 		// Copying is TCP's; a thread that takes the CPU from NCCL's own threads, or from the peer, helps nobody.
 		n.helped = n.transport == tcp && (set.Int(param.NCCLSocketNthreads) > 0 || runtime.NumCPU() >= helpedFrom)
-		for _, d := range devices {
-			o := device{Device: d, name: C.CString(d.Name), meet: ifaces[0].Addrs[0]}
+		for i, d := range devices {
+			o := &device{parts: []transport.Device{d}, index: []C.int{C.int(i)}, name: C.CString(d.Name), speed: d.Speed, meet: ifaces[0].Addrs[0]}
+			if d.Speed <= 0 {
+				o.speed = 10000 // what NCCL takes for an unknown one
+			}
 			if len(d.Addrs) > 0 && n.transport == tcp {
 				o.meet = d.Addrs[0]
 			}
@@ -110,21 +134,64 @@ func gcclServeInit() C.int { return result(look()) }
 //export gcclServeDevices
 func gcclServeDevices(n *C.int) C.int {
 	err := look()
+	network.mu.Lock()
+	defer network.mu.Unlock()
 	*n = C.int(len(network.devices))
 	return result(err)
 }
 
 //export gcclServeDevice
-func gcclServeDevice(dev C.int, name, pci **C.char, speed *C.int) C.int {
-	if dev < 0 || int(dev) >= len(network.devices) {
+func gcclServeDevice(dev C.int, name, pci **C.char, speed *C.int, parts *C.np_vdevice_v9) C.int {
+	d := find(dev)
+	if d == nil {
 		return C.NP_INTERNAL
 	}
-	d := network.devices[dev]
-	*name, *pci, *speed = d.name, d.pci, C.int(max(d.Speed, 0))
-	if d.Speed <= 0 {
-		*speed = 10000 // what NCCL takes for an unknown one
-	}
+	*name, *pci, *speed = d.name, d.pci, C.int(d.speed)
+	parts.ndevs = C.int(copy(parts.devs[:], d.index))
 	return C.NP_OK
+}
+
+// gcclServeJoin makes one device of several, as NCCL_NET_MERGE_LEVEL and NCCL_NET_FORCE_MERGE have NCCL ask: its connections go over
+// all of them. Devices of which some would carry nothing are refused.
+//
+//export gcclServeJoin
+func gcclServeJoin(dev *C.int, parts *C.np_vdevice_v9) C.int {
+	j := &device{}
+	var names []string
+	for i := range parts.ndevs {
+		if int(i) >= len(parts.devs) {
+			return refuse(fmt.Errorf("%d devices; at most %d become one", parts.ndevs, len(parts.devs)))
+		}
+		d := find(parts.devs[i])
+		if d == nil || len(d.parts) != 1 || slices.Contains(j.index, parts.devs[i]) {
+			return refuse(fmt.Errorf("device %d cannot be part of another one, or is named twice", parts.devs[i]))
+		}
+		if len(j.parts) == 0 {
+			j.pci, j.meet = d.pci, d.meet
+		}
+		j.parts, j.index, j.speed = append(j.parts, d.parts[0]), append(j.index, parts.devs[i]), j.speed+d.speed
+		names = append(names, d.parts[0].Name)
+	}
+	if len(j.parts) == 0 {
+		return refuse(errors.New("a device of no devices"))
+	}
+	if err := network.transport.Together(j.parts); err != nil {
+		return refuse(err)
+	}
+	j.name = C.CString(strings.Join(names, "+"))
+	network.mu.Lock()
+	defer network.mu.Unlock()
+	network.devices = append(network.devices, j)
+	*dev = C.int(len(network.devices) - 1)
+	return C.NP_OK
+}
+
+// refuse says why at level INFO: NCCL tries what its level allows, and goes on without.
+func refuse(err error) C.int {
+	text := C.CString(err.Error())
+	defer C.free(unsafe.Pointer(text))
+	C.sv_info(text)
+	return C.NP_INVALID_USAGE
 }
 
 // The handle: magic, name of the connection, secret, address and port of the listener; at its end the sender keeps what it is making.
@@ -208,8 +275,8 @@ func (m *making) drop() {
 }
 
 // join connects an endpoint of a device with the peer at the other end of a stream that has proved the secret.
-func join(ctx context.Context, dev int, secret transport.Secret, s stdnet.Conn, sends bool) (*C.sv_comm, error) {
-	ep, err := network.transport.Open(transport.Options{Secret: secret, Devices: []transport.Device{network.devices[dev].Device}})
+func join(ctx context.Context, d *device, secret transport.Secret, s stdnet.Conn, sends bool) (*C.sv_comm, error) {
+	ep, err := network.transport.Open(transport.Options{Secret: secret, Devices: d.parts})
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +330,8 @@ func closeComm(c *C.sv_comm) {
 //export gcclServeListen
 func gcclServeListen(dev C.int, to unsafe.Pointer, out *unsafe.Pointer) C.int {
 	*out = nil
-	if dev < 0 || int(dev) >= len(network.devices) {
+	d := find(dev)
+	if d == nil {
 		return C.NP_INTERNAL
 	}
 	h := handle{}
@@ -274,9 +342,9 @@ func gcclServeListen(dev C.int, to unsafe.Pointer, out *unsafe.Pointer) C.int {
 	if _, err := rand.Read(h.secret[:]); err != nil {
 		return result(err)
 	}
-	l, err := stdnet.ListenTCP("tcp", stdnet.TCPAddrFromAddrPort(netip.AddrPortFrom(network.devices[dev].meet, 0)))
+	l, err := stdnet.ListenTCP("tcp", stdnet.TCPAddrFromAddrPort(netip.AddrPortFrom(d.meet, 0)))
 	if err != nil {
-		return result(fmt.Errorf("cannot listen on %v: %w", network.devices[dev].meet, err))
+		return result(fmt.Errorf("cannot listen on %v: %w", d.meet, err))
 	}
 	h.at = l.Addr().(*stdnet.TCPAddr).AddrPort()
 	acceptor := transport.NewAcceptor(h.secret, l)
@@ -288,7 +356,7 @@ func gcclServeListen(dev C.int, to unsafe.Pointer, out *unsafe.Pointer) C.int {
 				return nil, errors.New("the listener was closed")
 			}
 			defer s.Conn.Close()
-			return join(ctx, int(dev), h.secret, s.Conn, false)
+			return join(ctx, d, h.secret, s.Conn, false)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("nobody connected: %w", ctx.Err())
 		}
@@ -314,7 +382,8 @@ func gcclServeCloseListen(l unsafe.Pointer) C.int {
 //export gcclServeConnect
 func gcclServeConnect(dev C.int, from unsafe.Pointer, out *unsafe.Pointer) C.int {
 	*out = nil
-	if dev < 0 || int(dev) >= len(network.devices) {
+	dv := find(dev)
+	if dv == nil {
 		return C.NP_INTERNAL
 	}
 	state := (*unsafe.Pointer)(unsafe.Add(from, handleState))
@@ -339,7 +408,7 @@ func gcclServeConnect(dev C.int, from unsafe.Pointer, out *unsafe.Pointer) C.int
 			if err != nil {
 				return nil, err
 			}
-			return join(ctx, int(dev), h.secret, s, true)
+			return join(ctx, dv, h.secret, s, true)
 		}))
 	}
 	m := unpack(*state)

@@ -94,10 +94,12 @@ static np_logger logger;
 
 void sv_log(np_logger l) { __atomic_store_n(&logger, l, __ATOMIC_RELEASE); }
 
-void sv_warn(const char *text) {
+static void logged(int level, const char *text) { /* ncclDebugLogLevel; 1 << 4 is NET */
   np_logger log = __atomic_load_n(&logger, __ATOMIC_ACQUIRE);
-  if (log) log(2, 1 << 4, "gccl", 0, "GCCL network: %s", text);
+  if (log) log(level, 1 << 4, "gccl", 0, "GCCL network: %s", text);
 }
+void sv_warn(const char *text) { logged(2, text); }
+void sv_info(const char *text) { logged(3, text); }
 
 /* Ends the connection for NCCL, with one line of the reason. */
 static int broken(sv_comm *c, int rc, const char *what) {

@@ -24,6 +24,7 @@ void sv_comm_stop(sv_comm *); /* nothing happens any more: then its endpoint is 
 void sv_comm_free(sv_comm *);
 void sv_log(np_logger);     /* where faults are told */
 void sv_warn(const char *); /* one of them */
+void sv_info(const char *); /* what NCCL can do without */
 
 int sv_reg(void *comm, void *data, size_t bytes, int type, void **mhandle);
 int sv_dereg(void *comm, void *mhandle);

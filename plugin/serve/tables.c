@@ -30,26 +30,29 @@ static int finalize(void *ctx) {
 
 static int devices(int *n) { return gcclServeDevices(n); }
 
-#define PROPERTIES(V, MORE)                                    \
-  static int properties_v##V(int dev, np_props_v##V *p) {      \
-    char *name, *pci;                                          \
-    int speed, rc = gcclServeDevice(dev, &name, &pci, &speed); \
-    if (rc) return rc;                                         \
-    *p = (np_props_v##V){.name = name,                         \
-                         .pciPath = pci,                       \
-                         .guid = (uint64_t)dev,                \
-                         .ptrSupport = NP_PTR_HOST,            \
-                         .speed = speed,                       \
-                         .maxComms = 65536,                    \
-                         .maxRecvs = 1,                        \
-                         .netDeviceType = NP_DEVICE_HOST};     \
-    MORE return NP_OK;                                         \
+#define PROPERTIES(V, MORE)                                            \
+  static int properties_v##V(int dev, np_props_v##V *p) {              \
+    char *name, *pci;                                                  \
+    np_vdevice_v9 parts;                                               \
+    int speed, rc = gcclServeDevice(dev, &name, &pci, &speed, &parts); \
+    if (rc) return rc;                                                 \
+    *p = (np_props_v##V){.name = name,                                 \
+                         .pciPath = pci,                               \
+                         .guid = (uint64_t)parts.devs[0],              \
+                         .ptrSupport = NP_PTR_HOST,                    \
+                         .speed = speed,                               \
+                         .maxComms = 65536,                            \
+                         .maxRecvs = 1,                                \
+                         .netDeviceType = NP_DEVICE_HOST};             \
+    MORE return NP_OK;                                                 \
   }
 PROPERTIES(8, )
-#define SIZES p->vProps = (np_vdevice_v9){.ndevs = 1, .devs = {dev}}, p->maxP2pBytes = P2P, p->maxCollBytes = P2P;
+#define SIZES p->vProps = parts, p->maxP2pBytes = P2P, p->maxCollBytes = P2P;
 PROPERTIES(9, SIZES)
 #define properties_v10 properties_v9
 PROPERTIES(11, SIZES p->maxMultiRequestSize = 1;)
+
+static int join(int *dev, np_vdevice_v9 *parts) { return gcclServeJoin(dev, parts); }
 
 static int listen_v8(int dev, void *handle, void **listening) { return gcclServeListen(dev, handle, listening); }
 static int listen_v11(void *ctx, int dev, void *handle, void **listening) {
@@ -127,8 +130,9 @@ static int close_listen(void *listening) { return gcclServeCloseListen(listening
 #define isend_v9 sv_isend
 #define irecv_v9 sv_irecv
 #define NOTHING
-#define FINALIZE , .finalize = finalize
+#define JOIN , .makeVDevice = join
+#define JOIN_FINALIZE JOIN, .finalize = finalize
 TABLE(8, init_v8, connect_v8, listen_v8, _v8, NOTHING);
-TABLE(9, init_v8, connect_v8, listen_v8, _v9, NOTHING);
-TABLE(10, init_v10, connect_v10, listen_v8, _v10, NOTHING);
-TABLE(11, init_v11, connect_v11, listen_v11, _v10, FINALIZE);
+TABLE(9, init_v8, connect_v8, listen_v8, _v9, JOIN);
+TABLE(10, init_v10, connect_v10, listen_v8, _v10, JOIN);
+TABLE(11, init_v11, connect_v11, listen_v11, _v10, JOIN_FINALIZE);

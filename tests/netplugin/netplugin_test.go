@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gccl/gccl/internal/netns"
 	"github.com/gccl/gccl/internal/param"
 	"github.com/gccl/gccl/net/transport"
 	"github.com/gccl/gccl/net/transport/conformance"
@@ -90,6 +91,55 @@ func TestCallingPattern(t *testing.T) {
 			})
 		}
 	}
+}
+
+// NCCL joins two interfaces to one device, as its settings for merging have it do; what it sends goes over both.
+func TestJoinedDevices(t *testing.T) {
+	for _, v := range []int{9, 10, 11} {
+		t.Run(fmt.Sprint("v", v), func(t *testing.T) {
+			if !netns.Enter(t, "") {
+				return
+			}
+			keeper := exec.Command("sleep", "100")
+			netns.Other(keeper)
+			if err := keeper.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = keeper.Process.Kill()
+				_ = keeper.Wait()
+			})
+			pid := keeper.Process.Pid
+			netns.Link(t, pid, "eth0", "eth1")
+			netns.Run(t, "ip addr add 10.1.0.1/24 dev eth0; ip addr add 10.2.0.1/24 dev eth1")
+			netns.RunIn(t, pid, "ip addr add 10.1.0.2/24 dev eth0; ip addr add 10.2.0.2/24 dev eth1")
+			prog := filepath.Join(t.TempDir(), "joined")
+			gcc(t, fmt.Sprint("-DV=", v), "-o", prog, "prog/joined.c", "-ldl")
+			run(t, nil, prog, ours(t), fmt.Sprint(pid))
+			got := received(t)
+			if sum := got["eth0"] + got["eth1"]; sum < 64<<20 || 4*got["eth0"] < sum || 4*got["eth1"] < sum {
+				t.Errorf("received over eth0 %d bytes, over eth1 %d", got["eth0"], got["eth1"])
+			}
+		})
+	}
+}
+
+// received is what the interfaces here have received (proc(5), /proc/net/dev).
+func received(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/net/dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, l := range strings.Split(string(text), "\n") {
+		name, counts, ok := strings.Cut(l, ":")
+		var n int
+		if _, err := fmt.Sscan(counts, &n); ok && err == nil {
+			out[strings.TrimSpace(name)] = n
+		}
+	}
+	return out
 }
 
 // The program that measures; here its bytes count: 16 MiB each way at once.

@@ -37,8 +37,8 @@ func (f *Facts) Machine() *topo.Machine {
 	return b.m
 }
 
-// usable are the network devices that a job would use: ports of RDMA devices that are up, else interfaces that are up and not made for
-// containers and virtual machines of this host.
+// usable are the network devices that a job would use: ports of RDMA devices that are up, of the link layer of the fastest as net/ib takes
+// them, else interfaces that are up and not made for containers and virtual machines of this host.
 func (f *Facts) usable() []NIC {
 	var rdma, other []NIC
 	for _, n := range f.NICs {
@@ -50,10 +50,11 @@ func (f *Facts) usable() []NIC {
 			other = append(other, n)
 		}
 	}
-	if len(rdma) > 0 {
-		return rdma
+	if len(rdma) == 0 {
+		return other
 	}
-	return other
+	fastest := slices.MaxFunc(rdma, func(a, b NIC) int { return a.Mbps - b.Mbps })
+	return slices.DeleteFunc(rdma, func(n NIC) bool { return n.Layer != fastest.Layer })
 }
 
 // HostHash tells hosts apart: by their kernel's boot id, and by name for containers that share a kernel but not a name on

@@ -24,6 +24,7 @@ static table *net;
 static void *ctx;
 #endif
 static props p;
+static int device; /* that is used */
 
 static void wrong(const char *what, int line) {
   fprintf(stderr, "%s, line %d: not so: %s\n", who, line, what);
@@ -76,14 +77,14 @@ static void load(const char *file) {
 
 static void *try_connect(void *handle) {
   void *comm = NULL;
-  np_device_handle *device = NULL;
+  np_device_handle *handle_ = NULL;
 #if V >= 11
-  CHECK(net->connect(ctx, 0, handle, &comm, &device) == NP_OK);
+  CHECK(net->connect(ctx, device, handle, &comm, &handle_) == NP_OK);
 #elif V == 10
   np_net_config config = {-1};
-  CHECK(net->connect(0, &config, handle, &comm, &device) == NP_OK);
+  CHECK(net->connect(device, &config, handle, &comm, &handle_) == NP_OK);
 #else
-  CHECK(net->connect(0, handle, &comm, &device) == NP_OK);
+  CHECK(net->connect(device, handle, &comm, &handle_) == NP_OK);
 #endif
   return comm;
 }
@@ -91,17 +92,17 @@ static void *try_connect(void *handle) {
 static void *listen_at(void *handle) {
   void *listening = NULL;
 #if V >= 11
-  CHECK(net->listen(ctx, 0, handle, &listening) == NP_OK && listening);
+  CHECK(net->listen(ctx, device, handle, &listening) == NP_OK && listening);
 #else
-  CHECK(net->listen(0, handle, &listening) == NP_OK && listening);
+  CHECK(net->listen(device, handle, &listening) == NP_OK && listening);
 #endif
   return listening;
 }
 
 static void *try_accept(void *listening) {
   void *comm = NULL;
-  np_device_handle *device = NULL;
-  CHECK(net->accept(listening, &comm, &device) == NP_OK);
+  np_device_handle *handle_ = NULL;
+  CHECK(net->accept(listening, &comm, &handle_) == NP_OK);
   return comm;
 }
 
