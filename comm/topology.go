@@ -114,6 +114,7 @@ func (c *Comm) decideMachine(ctx context.Context, seq uint64, views []view, meas
 func (c *Comm) searchOptions(views []view) topo.Options {
 	o := topo.DefaultOptions()
 	o.P2PDisable = c.set.Bool(param.NCCLP2pDisable)
+	o.NVLSDisable = c.set.Int(param.NCCLNvlsEnable) == 0
 	o.PXNDisable = c.set.Bool(param.NCCLPxnDisable)
 	o.CrossNic = int(c.set.Int(param.NCCLCrossNic))
 	o.MinChannels = int(c.set.IntOr(param.NCCLMinCtas, 0))

@@ -493,6 +493,20 @@ func TestRanksOnGPUs(t *testing.T) {
 	}
 }
 
+func TestSearchOptions(t *testing.T) {
+	for value, want := range map[string]bool{"0": true, "1": false, "2": false} {
+		c := newComm(t, testEngine(t))
+		set, _, err := param.LoadFrom(param.MapEnv{Vars: map[string]string{"NCCL_NVLS_ENABLE": value}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.set = set
+		if o := c.searchOptions([]view{{}}); o.NVLSDisable != want {
+			t.Errorf("NCCL_NVLS_ENABLE=%s: %+v", value, o)
+		}
+	}
+}
+
 func TestPathLevels(t *testing.T) {
 	for text, want := range map[string]topo.PathType{"SYS": topo.SYS, "phb": topo.PHB, "3": topo.PHB, "0": topo.LOC} {
 		if got, ok := pathLevel(text); !ok || got != want {

@@ -9,6 +9,12 @@ var nvlsShape = shape{
 	neighbours: func(_, next int) []int { return []int{next} },
 }
 
+// hasNVLS says whether the GPUs can reduce in a switch. NCCL wants as many GPUs since 2.28.9 (src/transport/nvls.cc; three up to 2.28.3, so
+// that older logs of two GPUs have no heads), and the driver's word, which a description does not have: it is taken to be yes.
+func (s *System) hasNVLS() bool {
+	return s.minSM() >= 90 && s.Count(NVSNode) > 0 && s.Count(DEVNode) >= 2
+}
+
 // head books what one head moves: every GPU reads from and writes to the switch, the head itself twice. Ranks on one GPU share
 // its part: the first one stands for all.
 func (w *walk) head(g int) {

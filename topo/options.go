@@ -6,12 +6,13 @@ type Options struct {
 	// Nodes is the number of systems in the job. More than one makes the search begin and end channels at NICs.
 	Nodes int
 
-	P2PDisable bool     // NCCL_P2P_DISABLE: GPUs reach each other through the CPU only
-	P2PLevel   PathType // NCCL_P2P_LEVEL: the worst path on which GPUs talk directly
-	HasP2P     bool     // P2PLevel was given
-	NVBDisable bool     // NCCL_NVB_DISABLE
-	PXNDisable bool     // NCCL_PXN_DISABLE
-	CrossNic   int      // NCCL_CROSS_NIC: 0 same adapter, 1 any, 2 pairs of channels that swap
+	P2PDisable  bool     // NCCL_P2P_DISABLE: GPUs reach each other through the CPU only
+	P2PLevel    PathType // NCCL_P2P_LEVEL: the worst path on which GPUs talk directly
+	HasP2P      bool     // P2PLevel was given
+	NVBDisable  bool     // NCCL_NVB_DISABLE
+	PXNDisable  bool     // NCCL_PXN_DISABLE
+	NVLSDisable bool     // NCCL_NVLS_ENABLE=0
+	CrossNic    int      // NCCL_CROSS_NIC: 0 same adapter, 1 any, 2 pairs of channels that swap
 
 	MinChannels, MaxChannels int // of execution channels; 0: no limit
 

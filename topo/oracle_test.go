@@ -52,10 +52,41 @@ func needShared(t testing.TB) string {
 	return d
 }
 
-// xmlFiles lists the files that can be read here: those in testdata, and the collected ones.
-// measured has what NCCL 2.28.9 dumped on a machine with two H200s: its topology and its graphs.
-const measured = "../tests/perf/results/h200"
+// measured has what NCCL 2.28.9 dumped on a machine with two H200s, its topology and its graphs: under NCCL_NVLS_ENABLE=0, which
+// tests/gpu/run-multi.sh sets.
+const (
+	measured = "../tests/perf/results/h200"
+	ownDump  = "h200-2gpu-dump+NVLS_ENABLE=0"
+)
 
+// dumpedGraphs are the graphs of NCCL's own dump, on the system of its topology. Those without channels are not there.
+func dumpedGraphs(t testing.TB, s *System) map[string]GraphReport {
+	t.Helper()
+	const name = "nccl-graph-2gpu.xml"
+	text, err := os.ReadFile(filepath.Join(measured, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := ReadGraphs(name, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]GraphReport{}
+	for _, g := range file.Graphs {
+		kind := map[int]string{RingID: "ring", TreeID: "tree", NVLSID: "nvls", ChainID: "collnet"}[g.ID]
+		if len(g.File) == 0 || kind == "" {
+			continue
+		}
+		r, err := g.Resolve(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[kind] = r.report()
+	}
+	return out
+}
+
+// xmlFiles lists the files that can be read here: those in testdata, and the collected ones.
 func xmlFiles(t testing.TB) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -127,7 +158,7 @@ func loadSystem(t testing.TB, name string, nodes int) (*System, Options, error) 
 	o := DefaultOptions()
 	o.Nodes = nodes
 	file, order, _ := strings.Cut(name, "+")
-	o.P2PDisable = order == "P2P_DISABLE"
+	o.P2PDisable, o.NVLSDisable = order == "P2P_DISABLE", order == "NVLS_ENABLE=0"
 	where, ok := xmlFiles(t)[file]
 	if !ok {
 		t.Skipf("%s.xml is not in testdata, and its folder ../shared/topo is not beside the checkout (GCCL_SHARED)", file)

@@ -44,7 +44,7 @@ func Search(s *System, o Options) (*Decision, error) {
 	if d.Chain, err = chain(s, o, max(1, n)); err != nil {
 		return nil, err
 	}
-	if s.minSM() < 90 || s.Count(NVSNode) == 0 {
+	if o.NVLSDisable || !s.hasNVLS() {
 		return d, nil
 	}
 	if d.NVLS, err = o.loaded(s, NVLSID); err != nil || d.NVLS != nil {

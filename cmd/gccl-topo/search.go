@@ -59,6 +59,7 @@ func searchCommand(local *discover.Local) *cobra.Command {
 	f.StringVar(&picture, "svg", "", "draw the machine and its channels into this file")
 	f.IntVar(&ranks, "ranks", 0, "ranks on this machine (default: one on each GPU)")
 	f.BoolVar(&o.P2PDisable, "p2p-disable", false, "no direct access between GPUs, as NCCL_P2P_DISABLE=1")
+	f.BoolVar(&o.NVLSDisable, "nvls-disable", false, "no reduction in NVLink switches, as NCCL_NVLS_ENABLE=0")
 	f.BoolVar(&o.PXNDisable, "pxn-disable", false, "no network device by way of another GPU, as NCCL_PXN_DISABLE=1")
 	f.IntVar(&o.CrossNic, "cross-nic", o.CrossNic, "0, 1 or 2, as NCCL_CROSS_NIC")
 	f.StringVar(&level, "merge-level", "PORT", "how far apart network devices may be that become one, as NCCL_NET_MERGE_LEVEL; LOC: none do")
