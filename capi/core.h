@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 7u
+#define GCCL_CORE_ABI 8u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -98,6 +98,7 @@ typedef struct {
   void (*memory_free)(void *);
   /* A file descriptor of an allocation of this process that a peer has named, and its size; -1: there is none. Any thread. */
   int32_t (*export_memory)(uint64_t id, uint64_t *size);
+  const struct gccl_mover_ops *mover; /* what net/gin asks for (device/layout/mover.h) */
 } gccl_device_api;
 
 /* What the front gives to the core. */

@@ -96,6 +96,7 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			}
 			return uintptr(p), nil
 		},
+		Mover:      uintptr(unsafe.Pointer(d.mover)),
 		FreeMemory: func(p uintptr) { C.gccl_bridge_memory_free(d, C.uintptr_t(p)) },
 		Leave: func(c control.Comm) bool {
 			return C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) == 0

@@ -67,33 +67,39 @@ func (c *Comm) closeCard() {
 // them before all are connected.
 func (c *Comm) agreeOnContexts(w control.Window, dev *gin.Device, err error) error {
 	tag := fmt.Sprintf("device contexts %d", c.ctl.NumberOf(w))
-	say := func(tag string, payload []byte, err error) ([][]byte, error) {
-		msg := append([]byte{0}, payload...)
-		if err != nil {
-			msg = append([]byte{1}, err.Error()...)
-		}
-		all, gerr := c.gatherAll(c.ctx, tag, msg)
-		if err == nil {
-			err = gerr
-		}
-		for r := 0; err == nil && r < len(all); r++ {
-			if len(all[r]) == 0 || all[r][0] != 0 {
-				err = xerr.New(xerr.System, "device communicator", "%s: %s", c.who(r), all[r][min(1, len(all[r])):])
-			}
-		}
-		return all, err
-	}
 	var addresses []byte
 	if err == nil {
 		addresses = dev.Addresses()
 	}
-	all, err := say(tag, addresses, err)
+	all, err := c.tellAll(tag, addresses, err)
 	if err != nil || addresses == nil {
 		return err
 	}
 	for r := 0; err == nil && r < len(all); r++ {
 		err = dev.Join(r, all[r][1:])
 	}
-	_, err = say(tag+" connected", nil, err)
+	return c.agreeOn(tag+" connected", err)
+}
+
+// tellAll is an all-gather of what each rank has, or of what kept it: an error of one is an error of all.
+func (c *Comm) tellAll(tag string, payload []byte, err error) ([][]byte, error) {
+	msg := append([]byte{0}, payload...)
+	if err != nil {
+		msg = append([]byte{1}, err.Error()...)
+	}
+	all, gerr := c.gatherAll(c.ctx, tag, msg)
+	if err == nil {
+		err = gerr
+	}
+	for r := 0; err == nil && r < len(all); r++ {
+		if len(all[r]) == 0 || all[r][0] != 0 {
+			err = xerr.New(xerr.System, "device communicator", "%s: %s", c.who(r), all[r][min(1, len(all[r])):])
+		}
+	}
+	return all, err
+}
+
+func (c *Comm) agreeOn(tag string, err error) error {
+	_, err = c.tellAll(tag, nil, err)
 	return err
 }

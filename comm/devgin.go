@@ -36,10 +36,6 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 	if choice.Direct && c.lsaSize(c.nranks) == c.nranks {
 		return got, nil
 	}
-	if c.device() != nil {
-		return got, xerr.New(xerr.InvalidUsage, "device communicator",
-			"GIN on a GPU needs the backend direct in this version: kernels compiled with this library's header, and one LSA team of all ranks (%s)", choice.Why)
-	}
 	if choice.Net == "" {
 		return got, xerr.New(xerr.InvalidUsage, "device communicator", "GIN between LSA teams needs proxy or gdaki, and %s allows neither", choice.Why).
 			WithHint("unset GCCL_GIN, or let it name one of them")
@@ -109,6 +105,13 @@ func (c *Comm) deviceNet() (*gin.Gin, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d := c.device(); d != nil {
+		err = g.UseMover(d.Mover, c.ctl.Pointer())
+	}
+	if err = c.agreeOn("device mover", err); err != nil {
+		g.Close()
+		return nil, err
+	}
 	if err := g.Start(c.ginThread(c.crowded())); err != nil {
 		g.Close()
 		return nil, err
@@ -136,7 +139,11 @@ func (c *Comm) deviceNet() (*gin.Gin, error) {
 	c.mu.Unlock()
 	slices.SortFunc(known, func(a, b entry) int { return cmp.Compare(a.rec.seq, b.rec.seq) })
 	for _, k := range known {
-		if err := c.shareWith(g, "device", k.w, k.rec); err != nil {
+		err := c.shareWith(g, "device", k.w, k.rec)
+		if d := c.device(); err == nil && d != nil {
+			err = d.ShowWindow(c.ctl, k.w) // again, now with what shareWith has added
+		}
+		if err != nil {
 			c.mu.Lock()
 			c.dev = nil
 			c.mu.Unlock()

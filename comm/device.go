@@ -104,6 +104,10 @@ func (c *Comm) registerDeviceWindow(buff uintptr, size uint64, flags int, resour
 	if flat, stride := w.Flat(); flat != 0 {
 		w.SetFlat(flat, stride)
 	}
+	if err := c.shareWith(c.dev, "device", w, rec); err != nil {
+		c.releaseWindow(w, rec)
+		return none, err
+	}
 	return c.publishWindow(w, rec)
 }
 

@@ -75,6 +75,8 @@ type Device struct {
 	// NewMemory is zeroed memory that a window can lie in; FreeMemory gives it back, or leaves it to the windows that are in it.
 	NewMemory  func(c control.Comm, bytes uint64) (uintptr, error)
 	FreeMemory func(p uintptr)
+	// Mover is the device's gccl_mover_ops.
+	Mover uintptr
 	// Leave is called before the areas go, when nothing of the communicator is in flight. It says whether they may go: a replay of a
 	// graph may still look at them after an abort.
 	Leave func(c control.Comm) bool

@@ -175,9 +175,25 @@ func (c *Comm) shareWindow(w control.Window, rec *window) error {
 	return err
 }
 
+// mapForKernels is shareWith for windows of GPU memory, which all ranks of the host have mapped. One without a place for kernels is none of
+// theirs. Local: the ranks have agreed on all that it needs.
+func (c *Comm) mapForKernels(g *gin.Gin, w control.Window) error {
+	if flat, _ := w.Flat(); flat == 0 {
+		return nil
+	}
+	if err := g.AddMapped(w.Pointer()); err != nil {
+		return err
+	}
+	w.SetKeys(g.Keys(c.ctl.NumberOf(w)))
+	return nil
+}
+
 func (c *Comm) shareWith(g *gin.Gin, name string, w control.Window, rec *window) error {
 	if g == nil {
 		return nil
+	}
+	if d := c.device(); d != nil && g == c.dev {
+		return c.mapForKernels(g, w)
 	}
 	number := uint32(rec.seq)
 	blobs, err := g.AddWindow(number, rec.buff, rec.size)

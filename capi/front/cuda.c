@@ -91,7 +91,8 @@ const gccl_device_api gccl_cuda_device_api = {.hello = hello,
                                               .window_release = window_release,
                                               .memory_new = memory_new,
                                               .memory_free = memory_free,
-                                              .export_memory = gccl_cuda_mem_export};
+                                              .export_memory = gccl_cuda_mem_export,
+                                              .mover = &gccl_cuda_mover};
 
 static int fetch(struct ncclComm *c, int rank, uint64_t id, uint64_t *size, char *text) {
   int32_t fd = -1;

@@ -21,13 +21,13 @@ GCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
   props->multimemSupport = false;
   if (props->version <= 22903) { /* there ginType has one byte */
     *(uint8_t *)((char *)props + offsetof(ncclCommProperties_t, multimemSupport) + 1) =
-        comm->cuda || !comm->gin_type ? NCCL_GIN_TYPE_NONE : NCCL_GIN_TYPE_PROXY; /* no such header is this library's */
+        !comm->gin_type ? NCCL_GIN_TYPE_NONE : NCCL_GIN_TYPE_PROXY; /* no such header is this library's */
     return ncclSuccess;
   }
   if (props->size < sizeof *props)
     return gccl_fail(ncclInvalidUsage, "%s: rank %d: props says that it has %zu bytes, and version %u has %zu", call, comm->rank,
                      props->size, props->version, sizeof *props);
-  props->ginType = comm->cuda ? NCCL_GIN_TYPE_NONE : (ncclGinType_t)comm->gin_type;
+  props->ginType = (ncclGinType_t)comm->gin_type;
   props->nLsaTeams = comm->nranks / comm->lsa_size;
   props->hostRmaSupport = !comm->no_onesided;
   props->railedGinType = props->ginType;

@@ -147,6 +147,7 @@ ncclResult_t gccl_devgin_complete(gccl_devcomm *d, char *resources, struct gcclD
   gccl_gin_direct direct = {.ncontexts = (uint32_t)d->gin.contexts,
                             .nsignals = d->signals,
                             .ncounters = d->counters,
+                            .places = d->comm->cuda && d->gin.handles,
                             .signals = d->direct_signals,
                             .counters = (uint64_t *)(resources + (uint64_t)d->direct_counters * 128),
                             .signal_offsets = (uint64_t *)(resources + (uint64_t)d->direct_offsets * 128)};

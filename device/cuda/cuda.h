@@ -56,6 +56,11 @@ struct gccl_cuda_context {
     uint32_t *aborts; /* words of a pinned page that are not given out yet */
     unsigned aborts_left;
   } service; /* service.c, visible.c */
+  struct {
+    void *free[40]; /* by size, as a power of two */
+    char *slab;
+    size_t left;
+  } pinned; /* pinned.c; under service.lock */
 };
 
 /* The context in which a communicator made by this thread works: the current one, else the primary one of device 0. device ≥ 0
@@ -187,6 +192,14 @@ void gccl_cuda_imports_drop(gccl_cuda_comm *);
  * a result code and a text. Any thread; needs no SM. */
 int gccl_cuda_write(gccl_cuda_context *, CUdeviceptr to, const void *from, uint64_t n, char *text, size_t max);
 void gccl_cuda_service_drop(gccl_cuda_context *);
+
+/* --- pinned.c --- */
+/* Zeros, at one address for kernels and the CPU; NULL: there is none. Given back it is kept for the next one. Any thread. */
+void *gccl_cuda_pinned(gccl_cuda_context *, uint64_t bytes);
+void gccl_cuda_pinned_free(gccl_cuda_context *, void *);
+
+/* --- mover.c: net/gin's bytes --- */
+extern const struct gccl_mover_ops gccl_cuda_mover;
 
 /* --- visible.c: what kernels see of a communicator --- */
 /* A window that is in its slot: its handle becomes the address of the GPU's structure. 0, or a result code and a text. */

@@ -2,6 +2,7 @@
  * their waits, in pinned host memory. A program's ncclWindow_t points to the GPU's structure, as NCCL's does. */
 #include <stdio.h>
 
+#include "../../include/gccl_device/impl/mlx5.h"
 #include "memory.h"
 
 enum { WINDOWS = sizeof((struct ncclComm *)0)->windows / sizeof((struct ncclComm *)0)->windows[0] };
@@ -9,6 +10,8 @@ enum { WINDOWS = sizeof((struct ncclComm *)0)->windows / sizeof((struct ncclComm
 typedef struct {
   struct ncclDevCommWindowTable table[WINDOWS / 32];
   struct gcclWindow_device window[WINDOWS];
+  gccl_gdaki_mem keys[WINDOWS];
+  uint32_t rkeys[]; /* of each window, by rank */
 } view;
 
 static CUdeviceptr table_at(const gccl_cuda_comm *d, int i) {
@@ -23,7 +26,7 @@ static CUdeviceptr entry_at(const gccl_cuda_comm *d, int slot) {
 static int make(gccl_cuda_comm *d, char *text, size_t max) {
   void *at = NULL;
   if (d->view) return 0;
-  int rc = gccl_cuda_memory_new(d, sizeof(view), &at, text, max);
+  int rc = gccl_cuda_memory_new(d, sizeof(view) + (uint64_t)WINDOWS * (uint64_t)d->nranks * sizeof(uint32_t), &at, text, max);
   if (rc) return rc;
   d->view = (CUdeviceptr)(uintptr_t)at;
   for (int i = 0; i + 1 < WINDOWS / 32 && !rc; i++) {
@@ -34,6 +37,17 @@ static int make(gccl_cuda_comm *d, char *text, size_t max) {
   return rc;
 }
 
+/* The keys of a window for send queues, which net/gin has given it. */
+static int show_keys(gccl_cuda_comm *d, const gccl_window *w, CUdeviceptr *out, char *text, size_t max) {
+  gccl_gdaki_mem keys = *(const gccl_gdaki_mem *)w->dev.keys;
+  uint64_t n = (uint64_t)d->nranks * sizeof *keys.rkeys;
+  CUdeviceptr rkeys = d->view + offsetof(view, rkeys) + (uint64_t)w->id * n;
+  *out = d->view + offsetof(view, keys) + (uint64_t)w->id * sizeof keys;
+  int rc = gccl_cuda_write(d->cx, rkeys, keys.rkeys, n, text, max);
+  keys.rkeys = (uint32_t *)(uintptr_t)rkeys;
+  return rc ? rc : gccl_cuda_write(d->cx, *out, &keys, sizeof keys, text, max);
+}
+
 int gccl_cuda_show(gccl_cuda_comm *d, gccl_window *w, char *text, size_t max) {
   if (!w->flat) return 0; /* kernels cannot use it */
   pthread_mutex_lock(&d->guard);
@@ -42,7 +56,11 @@ int gccl_cuda_show(gccl_cuda_comm *d, gccl_window *w, char *text, size_t max) {
   if (rc) return rc;
   CUdeviceptr at = d->view + offsetof(view, window) + (uint64_t)w->id * sizeof w->dev;
   struct ncclDevCommWindowTable_Entry entry = {(uintptr_t)w->user, w->size, (struct ncclWindow_vidmem *)(uintptr_t)at};
-  rc = gccl_cuda_write(d->cx, at, &w->dev, sizeof w->dev, text, max);
+  struct gcclWindow_device dev = w->dev;
+  CUdeviceptr keys = 0;
+  rc = w->dev.keys ? show_keys(d, w, &keys, text, max) : 0;
+  dev.keys = (void *)(uintptr_t)keys;
+  if (!rc) rc = gccl_cuda_write(d->cx, at, &dev, sizeof dev, text, max);
   if (!rc && !w->resource) rc = gccl_cuda_write(d->cx, entry_at(d, w->id), &entry, sizeof entry, text, max);
   if (!rc) atomic_store(&d->comm->handles[w->id], w->handle = (void *)(uintptr_t)at);
   return rc;

@@ -247,6 +247,7 @@ struct Gin {
 
   /* The same with what the templates have found out. */
   template <typename Coop> NCCL_DEVICE_INLINE void run(Coop coop, GinPut const &put) const;
+  template <typename Coop> NCCL_DEVICE_INLINE void post(Coop coop, GinPut const &put) const;
   NCCL_DEVICE_INLINE uint64_t value(ncclGinSignal_t signal, cuda::memory_order order) const;
   NCCL_DEVICE_INLINE uint64_t counted(ncclGinCounter_t counter, cuda::memory_order order) const;
   NCCL_DEVICE_INLINE bool direct(int worldPeer) const;

@@ -46,18 +46,17 @@ int gin_context_open(gin *g, int format, uint32_t nsignals, uint32_t ncounters, 
   x->nsignals = nsignals;
   x->ncounters = ncounters;
   x->depth = depth;
-  x->rings = aligned_alloc(2 * GCCL_LINE, gccl_align(n * depth * gfd_bytes(format), 2 * GCCL_LINE));
-  x->signals = calloc(nsignals + 1, sizeof *x->signals);
-  x->counters = calloc(ncounters + 1, sizeof *x->counters);
-  x->pis = calloc(n, sizeof *x->pis);
-  x->cis = calloc(n, sizeof *x->cis);
+  x->rings = gin_alloc(g, n * depth * gfd_bytes(format));
+  x->signals = gin_alloc(g, (nsignals + 1) * sizeof *x->signals);
+  x->counters = gin_alloc(g, (ncounters + 1) * sizeof *x->counters);
+  x->pis = gin_alloc(g, n * sizeof *x->pis);
+  x->cis = gin_alloc(g, n * sizeof *x->cis);
   x->seen = calloc(n, sizeof *x->seen);
   x->counter = calloc(n * depth, sizeof *x->counter);
   if (!x->rings || !x->signals || !x->counters || !x->pis || !x->cis || !x->seen || !x->counter) {
     gin_context_close(g, i);
     return -1;
   }
-  memset(x->rings, 0, n * depth * gfd_bytes(format));
   return i;
 }
 
@@ -67,11 +66,11 @@ void gin_context_close(gin *g, int context) {
   if (x->by) x->by->close(g, x);
   free(x->queue);
   free(x->signal_rkeys);
-  free(x->rings);
-  free(x->signals);
-  free(x->counters);
-  free(x->pis);
-  free(x->cis);
+  gin_give(g, x->rings);
+  gin_give(g, x->signals);
+  gin_give(g, x->counters);
+  gin_give(g, x->pis);
+  gin_give(g, x->cis);
   free(x->seen);
   free(x->counter);
   memset(x, 0, sizeof *x);
@@ -142,7 +141,7 @@ static int serve_ring(gin *g, gin_context *x, gin_peer *p) {
   uint32_t from = x->seen[p->rank], bytes = gfd_bytes(x->format);
   uint64_t words[GFD_WORDS_MAX];
   gfd d;
-  int local = p->rank == g->rank;
+  int local = gin_at_once(g, p->rank);
   if (p->faulted && from != x->cis[p->rank]) complete(x, p->rank, from); /* nothing completes any more */
   for (uint32_t n = 0; n < BATCH && (local || p->faulted || gin_room(g, p, 3)); n++) {
     uint32_t at = x->seen[p->rank] & (x->depth - 1);
@@ -182,19 +181,25 @@ int gin_context_serve(gin *g) {
       int32_t q = k + first < g->nranks ? k + first : k + first - g->nranks;
       if (x->by)
         moved |= x->by->serve(g, x, q);
-      else if (g->peer[q].conn || q == g->rank)
+      else if (gin_reached(g, &g->peer[q]))
         moved |= serve_ring(g, x, &g->peer[q]);
     }
   }
   return moved;
 }
 
+/* Looks at the ring, because kernels on a device have their indices there. A descriptor that was claimed and has not begun to come is not seen. */
+int gin_context_pending(const gin_context *x, int32_t peer) {
+  const char *slot = ring_of(x, peer) + (uint64_t)(x->seen[peer] & (x->depth - 1)) * gfd_bytes(x->format);
+  return x->seen[peer] != x->cis[peer] || __atomic_load_n((const uint64_t *)slot, __ATOMIC_ACQUIRE) & 1;
+}
+
 int gin_context_busy(gin *g) {
-  if (g->ndirty || g->owing) return 1;
+  if (g->ndirty || g->owing || g->adds.n) return 1;
   for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
     const gin_context *x = &g->context[i];
     for (int32_t r = 0; x->used && r < g->nranks; r++)
-      if (x->by ? x->by->busy(x, r) : __atomic_load_n(&x->pis[r], __ATOMIC_RELAXED) != x->cis[r]) return 1;
+      if (x->by ? x->by->busy(x, r) : gin_context_pending(x, r)) return 1;
   }
   return 0;
 }
@@ -246,7 +251,7 @@ static const char *issue_local(gin *g, gin_context *x, const gfd *d) {
 }
 
 static const char *issue(gin *g, gin_context *x, gin_peer *p, const gfd *d) {
-  if (p->rank == g->rank) return issue_local(g, x, d);
+  if (gin_at_once(g, p->rank)) return issue_local(g, x, d);
   if (d->op & GCCL_GFD_FLUSH) {
     gin_work(g, p, GCCL_NET_FLUSH);
     return NULL;

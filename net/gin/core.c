@@ -45,6 +45,7 @@ void gin_free(gin *g) {
     free(g->window[i].keys.rkeys);
   }
   for (int32_t q = 0; g->peer && q < g->nranks; q++) free(g->peer[q].answers);
+  gin_lanes_close(g);
   free(g->port.ring);
   free(g->port.done);
   free(g->peer);
@@ -111,6 +112,7 @@ void gin_peer_failed(gin *g, gin_peer *p, const char *text) {
 /* Posts what the connection takes. */
 static int flush(gin *g, gin_peer *p) {
   char why[GCCL_NET_TEXT] = "";
+  if (g->mover) return gin_lane_serve(g, p);
   if (p->nwork == 0) return 0;
   int n = p->conn->ops->post(p->conn, &p->work[p->first], (int)p->nwork, why);
   if (n < 0) {
@@ -163,6 +165,11 @@ int gin_local(gin *g, gin_peer *p, gccl_net_wr *w, const void *at, uint64_t byte
     r = &g->mirrors;
   else if (inside(&g->area, at, bytes))
     r = &g->area;
+  if (g->mover) { /* the source or destination of kernels, which is in a window */
+    w->loff = (uint64_t)(uintptr_t)at;
+    w->bytes = bytes;
+    return 1;
+  }
   for (int i = 0; i < GIN_WINDOWS && !r; i++)
     if (g->window[i].number && inside(&g->window[i].local, at, bytes)) r = &g->window[i].local;
   if (!r) return 0;
@@ -198,7 +205,7 @@ static void wake_executor(gin *g) {
 }
 
 /* A message from a peer. Its number finds what came twice or not at all. */
-static void received(gin *g, gin_peer *p, const unsigned char *data, uint32_t bytes) {
+void gin_received(gin *g, gin_peer *p, const unsigned char *data, uint32_t bytes) {
   char text[GIN_TEXT];
   gccl_msg_head head;
   if (p->faulted) return;
@@ -220,7 +227,7 @@ static void received(gin *g, gin_peer *p, const unsigned char *data, uint32_t by
 }
 
 /* A work request has completed. */
-static void done(gin *g, gin_peer *p, uint64_t cookie) {
+void gin_completed(gin *g, gin_peer *p, uint64_t cookie) {
   unsigned kind = (unsigned)(cookie >> 56);
   if (kind == GIN_COOKIE_CONTEXT || kind == GIN_COOKIE_NIC) {
     (kind == GIN_COOKIE_NIC ? gin_nic_done : gin_context_done)(g, p, cookie);
@@ -240,11 +247,11 @@ static int poll_endpoint(gin *g, gccl_net_ep *ep) {
     if (!p) continue;
     switch (e->kind) {
     case GCCL_NET_EV_MSG:
-      received(g, p, e->data, e->bytes);
+      gin_received(g, p, e->data, e->bytes);
       told = 1;
       break;
     case GCCL_NET_EV_DONE:
-      done(g, p, e->cookie);
+      gin_completed(g, p, e->cookie);
       told = 1;
       break;
     default: gin_peer_failed(g, p, e->conn->fault.text);
@@ -262,7 +269,7 @@ int gin_serve(gin *g) {
   for (int i = 0; i < g->ndirty; i++) {
     gin_peer *p = &g->peer[g->dirty[i]];
     moved |= flush(g, p);
-    if (p->nwork)
+    if (p->nwork || gin_lane_busy(p))
       g->dirty[left++] = p->rank;
     else
       p->dirty = 0;
@@ -270,6 +277,7 @@ int gin_serve(gin *g) {
   g->ndirty = left;
   for (int i = 0; i < GIN_ENDPOINTS; i++)
     if (g->ep[i]) moved |= poll_endpoint(g, g->ep[i]);
+  if (g->mover) moved |= gin_lanes_turn(g);
   return moved;
 }
 

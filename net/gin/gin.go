@@ -42,6 +42,9 @@ static void g_window_key(gin *g, int32_t rank, uint32_t number, uint32_t rkey) {
   gin_window *w = gin_window_of(g, number);
   if (w) w->keys.rkeys[rank] = gccl_be32(rkey);
 }
+static int g_lanes_open(gin *g, uintptr_t ops, struct ncclComm *comm, char *why) {
+  return gin_lanes_open(g, (const gccl_mover_ops *)ops, comm, why);
+}
 static gccl_port *g_port(gin *g) { return &g->port; }
 */
 import "C"
@@ -176,7 +179,11 @@ func (g *Gin) Err() error {
 	if C.g_fault(g.p) == 0 {
 		return nil
 	}
-	return xerr.New(xerr.InvalidUsage, "gin", "%s", C.GoString(&g.p.fault.text[0])).WithRank(g.rank)
+	code := xerr.InvalidUsage
+	if C.g_fault(g.p) == C.GCCL_NET_ESYSTEM { // of the mover
+		code = xerr.UnhandledCuda
+	}
+	return xerr.New(code, "gin", "%s", C.GoString(&g.p.fault.text[0])).WithRank(g.rank)
 }
 
 // ---- Connections ----
@@ -274,6 +281,30 @@ func (g *Gin) importFrom(rank int, mirror bool, blob []byte) error {
 // UseCard gives kernels the send queues of a card (a gccl_card) instead of the software NIC's. Preconditions: there are no windows and contexts
 // yet; the card outlives the object.
 func (g *Gin) UseCard(card unsafe.Pointer) { g.p.card = (*C.gccl_card)(card) }
+
+// UseMover makes the object one of a device whose memory the CPU cannot touch. ops is a gccl_mover_ops, comm the struct ncclComm that has the device.
+// Preconditions: it is connected, and there are no windows and contexts yet.
+func (g *Gin) UseMover(ops uintptr, comm unsafe.Pointer) error {
+	var why [C.GCCL_NET_TEXT]C.char
+	var rc C.int
+	g.with(func() { rc = C.g_lanes_open(g.p, C.uintptr_t(ops), (*C.struct_ncclComm)(comm), &why[0]) })
+	if rc < 0 {
+		return memError("no copies between kernels and the network", &why)
+	}
+	return nil
+}
+
+// AddMapped makes a window of the communicator (a gccl_window) known to an object with a mover: peers' parts are mapped where this rank's is.
+func (g *Gin) AddMapped(window unsafe.Pointer) error {
+	var why [C.GCCL_NET_TEXT]C.char
+	var rc C.int
+	var w *C.gin_window
+	g.with(func() { rc = C.gin_window_mapped(g.p, (*C.gccl_window)(window), &w, &why[0]) })
+	if rc < 0 {
+		return memError("cannot use a window", &why)
+	}
+	return nil
+}
 
 // AddWindow registers memory as a window, whose number is the same on all ranks and not 0, and returns what peers import: one blob for
 // each slot of a transport, and one for a card.

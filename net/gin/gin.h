@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "../../device/layout/comm.h"
+#include "../../device/layout/mover.h"
 #include "../transport/card.h"
 #include "../transport/transport.h"
 #include "gfd.h"
@@ -35,7 +36,7 @@ typedef struct {
 typedef struct {
   uint32_t number; /* 0: unused */
   gin_region local;
-  gccl_net_rmr *remote; /* by rank */
+  gccl_net_rmr *remote; /* by rank; with a mover bases are addresses here, this rank's too */
   gccl_gdaki_mem keys;  /* the same for kernels with queues of their own; rkeys by rank */
   gccl_card_mr *mr;     /* with a card */
 } gin_window;
@@ -57,6 +58,7 @@ typedef struct {
   gccl_net_rmr area, mirror;  /* of this peer: its area, and its mirrors */
   uint64_t mirror_off;        /* of its mirror of this rank among them */
   uint64_t here_off;          /* of this rank's mirror of it */
+  struct gin_lane *lane;      /* with a mover */
   gccl_net_wr work[GIN_WORK];
 } gin_peer;
 
@@ -66,6 +68,25 @@ typedef struct gin_answer {
   uint8_t probe, syndrome;
   uint64_t old;
 } gin_answer;
+
+typedef struct gin_lane gin_lane;
+
+/* What the agent adds to words that it cannot touch: adds.c. */
+typedef struct {
+  uint64_t at, value;
+  int32_t rank;   /* who has asked */
+  uint8_t wanted; /* the old value, as an answer */
+  gin_answer answer;
+} gin_add_entry;
+typedef struct {
+  gin_add_entry *add; /* a ring */
+  uint32_t room, first, n;
+  uint32_t taken; /* the first ones, in the value that is being stored */
+  uint32_t mark;
+  int state;
+  const uint64_t *from;
+  uint64_t word;
+} gin_adds;
 
 typedef struct gin gin;
 
@@ -77,7 +98,7 @@ typedef struct {
   uint32_t nsignals, ncounters, depth;
   uint64_t *signals, *counters;
   char *rings;       /* rank r at r × depth × bytes of a descriptor */
-  uint32_t *pis;     /* by rank: descriptors claimed by producers */
+  uint32_t *pis;     /* by rank: descriptors claimed by producers; with a mover kernels have theirs on the device */
   uint32_t *cis;     /* by rank: descriptors completed; stored with release */
   uint32_t *seen;    /* by rank: descriptors taken */
   uint32_t *counter; /* by rank and slot: the counter that a completion raises, plus 1; 0 none */
@@ -97,10 +118,10 @@ typedef struct {
 
 /* Who executes send queues. */
 typedef struct gin_provider {
-  int (*open)(gin *, gin_context *, char *why);                  /* queues of at least x->depth to all ranks, and keys */
-  int (*serve)(gin *, gin_context *, int32_t peer);              /* 1 if anything moved */
-  int (*done)(const gin_context *, int32_t peer, uint64_t rung); /* whether all entries below have completed */
-  int (*busy)(const gin_context *, int32_t peer);                /* whether the CPU has something under way */
+  int (*open)(gin *, gin_context *, char *why);     /* queues of at least x->depth to all ranks, and keys */
+  int (*serve)(gin *, gin_context *, int32_t peer); /* 1 if anything moved */
+  int (*done)(const gin_context *, int32_t peer);   /* whether all that the device was told of has completed */
+  int (*busy)(const gin_context *, int32_t peer);   /* whether the CPU has something under way */
   void (*close)(gin *, gin_context *);
 } gin_provider;
 extern const gin_provider gin_software_nic, gin_card;
@@ -121,8 +142,13 @@ struct gin {
   gccl_net_fault fault;
   nic_orders orders;
   gccl_card *card; /* whose queues kernels get; NULL: the software NIC's */
-  uint32_t opened; /* contexts so far */
-  uint32_t owing;  /* answers of all peers that wait for room */
+  /* For windows and kernels of a device whose memory the CPU cannot touch; NULL: the CPU reaches all memory. */
+  gccl_mover *mover;
+  gin_adds adds;
+  uint32_t mover_done; /* how far it was, when it was looked at */
+  uint64_t mover_ns;   /* since then; 0: not for long */
+  uint32_t opened;     /* contexts so far */
+  uint32_t owing;      /* answers of all peers that wait for room */
 
   /* The thread. */
   pthread_t thread;
@@ -158,14 +184,37 @@ gin_window *gin_window_of(gin *, uint32_t number);
 /* Raises or adds to a word as its owner's agent. Readers acquire. */
 void gin_signal(uint64_t *word, unsigned op, uint64_t value);
 void gin_peer_failed(gin *, gin_peer *, const char *text);
+/* A message has come; a work request has completed. */
+void gin_received(gin *, gin_peer *, const unsigned char *data, uint32_t bytes);
+void gin_completed(gin *, gin_peer *, uint64_t cookie);
+/* Whether a rank is this one and its memory the CPU's: then things are done at once. Otherwise it is reached through work requests, if it is. */
+static inline int gin_at_once(const gin *g, int32_t rank) { return rank == g->rank && !g->mover; }
+static inline int gin_reached(const gin *g, const gin_peer *p) { return p->conn || p->rank == g->rank; }
 uint64_t gin_now(void);
+
+/* lane.c, with a mover. why has GCCL_NET_TEXT bytes */
+int gin_lanes_open(gin *, const gccl_mover_ops *, struct ncclComm *, char *why); /* before there are windows and contexts */
+void gin_lanes_close(gin *);
+int gin_lane_serve(gin *, gin_peer *); /* moves on what is for a peer; 1 if anything did */
+int gin_lanes_turn(gin *);             /* the rest of a turn */
+int gin_lane_busy(const gin_peer *);
+void gin_lanes_settle(gin *, uint64_t ns); /* until nothing is under way */
+
+/* adds.c, with a mover: adds to a word of a window of this rank, and answers with its old value if answer is not NULL. 0: out of memory */
+int gin_add(gin *, gin_peer *, char *at, uint64_t value, const gin_answer *answer);
+int gin_adds_serve(gin *);
 
 /* memory.c. why has GCCL_NET_TEXT bytes. */
 int gin_register(gin *, gin_region *, void *base, uint64_t bytes, char *why); /* with the endpoints that have it not yet */
 void gin_deregister(gin_region *);
 int gin_import(gin *, int32_t rank, const void *blob, uint32_t bytes, gccl_net_rmr *, char *why);
 int gin_window_add(gin *, uint32_t number, void *base, uint64_t bytes, gin_window **, char *why);
+/* The same with a mover: a window of the communicator, which has the addresses of all ranks' parts. */
+int gin_window_mapped(gin *, const gccl_window *, gin_window **, char *why);
 void gin_window_drop(gin *, uint32_t number);
+/* Zeros for kernels and the CPU, at the beginning of two lines. */
+void *gin_alloc(gin *, uint64_t bytes);
+void gin_give(gin *, void *);
 void gin_window_end(gin_window *);
 char *gin_mirror(uint64_t bytes);  /* memory for mirrors: pages come when they are touched */
 void gin_unmirror(gin *);          /* gives it back, and the area of an object without a communicator. Preconditions: no connection */
@@ -192,6 +241,7 @@ int gin_context_open(gin *, int format, uint32_t nsignals, uint32_t ncounters, u
 void gin_context_close(gin *, int context);                 /* its slot; also after a failed opening */
 void gin_context_start(gin *, int context, uint32_t index); /* of all rings, before their first use */
 int gin_context_serve(gin *);
+int gin_context_pending(const gin_context *, int32_t peer); /* the same of one ring, but for what has been claimed alone */
 int gin_context_busy(gin *); /* under the lock: whether something that kernels have asked for has not completed */
 void gin_context_done(gin *, gin_peer *, uint64_t cookie);
 /* What a kernel does, by a CPU: claims an index, waits for room as long as *abort is 0, stores the words of the descriptor; rouses the thread.
@@ -210,7 +260,8 @@ typedef struct {
 } gin_want;
 typedef struct {
   int n, first[GIN_CONTEXTS]; /* numbers of the contexts */
-  /* n × gccl_proxy_context (context_bytes apart) or gccl_gdaki_context; one block with all they point to, but the contexts' own memory */
+  /* n × gccl_proxy_context (context_bytes apart) or gccl_gdaki_context, where kernels see them; one block with all they point to, but the
+   * contexts' own memory */
   void *contexts;
 } gin_device;
 /* NULL with a text. All ranks open the same in the same order. */
@@ -234,6 +285,7 @@ int gin_nic_answer(gin *);                    /* what is owed to peers' atomics 
 void gin_nic_done(gin *, gin_peer *, uint64_t cookie);
 void gin_nic_fetch(gin *, gin_peer *, const gccl_msg_fetch *);
 void gin_nic_fetched(gin *, gin_peer *, const gccl_msg_fetched *);
+void gin_nic_owe(gin *, gin_peer *, const gin_answer *); /* an answer that is to be given when there is room */
 /* Tells of entries up to a number: what a kernel does by record and doorbell, behind the entries themselves. */
 void gin_nic_ring(gin *, int context, int32_t peer, uint32_t next);
 

@@ -5,6 +5,8 @@
 
 #include "gin.h"
 
+static const uint64_t SETTLE_NS = 2000000000; /* for what a peer or a kernel has asked for and nobody waits for */
+
 void gin_deregister(gin_region *r) {
   for (int i = 0; i < GIN_ENDPOINTS; i++) {
     if (r->mr[i]) r->mr[i]->ep->ops->dereg(r->mr[i]);
@@ -64,6 +66,28 @@ int gin_window_add(gin *g, uint32_t number, void *base, uint64_t bytes, gin_wind
   return gccl_net_why(why, GCCL_NET_ENOMEM, "all %d windows are in use", GIN_WINDOWS);
 }
 
+int gin_window_mapped(gin *g, const gccl_window *c, gin_window **out, char *why) {
+  for (int i = 0; i < GIN_WINDOWS; i++) {
+    gin_window *w = &g->window[i];
+    if (w->number) continue;
+    size_t n = (size_t)g->nranks;
+    if (!w->remote) w->remote = calloc(n, sizeof *w->remote);
+    if (!w->keys.rkeys) w->keys.rkeys = calloc(n, sizeof *w->keys.rkeys);
+    if (!w->remote || !w->keys.rkeys) return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
+    w->keys.lkey = gccl_be32(nic_key(NIC_KEY_WINDOW, c->number));
+    for (size_t r = 0; r < n; r++) {
+      w->remote[r] = (gccl_net_rmr){.base = (uint64_t)(uintptr_t)c->flat + r * c->stride, .bytes = c->peer_size[r]};
+      w->keys.rkeys[r] = w->keys.lkey;
+    }
+    w->local.base = c->flat + (uint64_t)g->rank * c->stride;
+    w->local.bytes = c->size;
+    w->number = c->number;
+    *out = w;
+    return 0;
+  }
+  return gccl_net_why(why, GCCL_NET_ENOMEM, "all %d windows are in use", GIN_WINDOWS);
+}
+
 void gin_window_end(gin_window *w) {
   w->number = 0;
   gin_deregister(&w->local);
@@ -73,7 +97,23 @@ void gin_window_end(gin_window *w) {
 
 void gin_window_drop(gin *g, uint32_t number) {
   gin_window *w = gin_window_of(g, number);
-  if (w) gin_window_end(w);
+  if (!w) return;
+  if (g->mover) gin_lanes_settle(g, SETTLE_NS);
+  gin_window_end(w);
+}
+
+void *gin_alloc(gin *g, uint64_t bytes) {
+  if (g->mover) return g->mover->ops->pinned(g->mover, bytes);
+  bytes = gccl_align(bytes ? bytes : 1, 2 * GCCL_LINE);
+  void *at = aligned_alloc(2 * GCCL_LINE, bytes);
+  return at ? memset(at, 0, bytes) : NULL;
+}
+
+void gin_give(gin *g, void *at) {
+  if (g->mover)
+    g->mover->ops->unpin(g->mover, at);
+  else
+    free(at);
 }
 
 char *gin_mirror(uint64_t bytes) {

@@ -11,7 +11,7 @@ static int before(uint32_t a, uint32_t b) { return (int32_t)(a - b) < 0; } /* wr
 
 static int nic_open(gin *g, gin_context *x, char *why) {
   int i = (int)(x - g->context);
-  x->signals = calloc(x->nsignals + 1, sizeof *x->signals);
+  x->signals = gin_alloc(g, (x->nsignals + 1) * sizeof *x->signals);
   x->qp = calloc((size_t)g->nranks, sizeof *x->qp);
   int ok = x->signals && x->qp;
   x->sink_lkey = nic_key(NIC_KEY_SINK, x->number);
@@ -22,16 +22,13 @@ static int nic_open(gin *g, gin_context *x, char *why) {
     x->signal_rkeys[r] = nic_key(NIC_KEY_SIGNALS, x->number); /* the same at all ranks: they open contexts in the same order */
     q->q.depth = q->q.cq_depth = depth;
     q->q.qpn = ((uint32_t)i + 1) << 16 | (uint32_t)(r + 1); /* as the queue pair numbers of a device: 24 bits, never 0 */
-    q->q.sq = aligned_alloc(4096, gccl_align(depth * GCCL_WQE_BYTES, 4096));
-    q->q.cq = aligned_alloc(4096, gccl_align(depth * GCCL_CQE_BYTES, 4096));
-    q->q.dbrec = aligned_alloc(2 * GCCL_LINE, 4 * GCCL_LINE); /* record, then the doorbell on lines of its own */
+    q->q.sq = gin_alloc(g, depth * GCCL_WQE_BYTES);
+    q->q.cq = gin_alloc(g, depth * GCCL_CQE_BYTES);
+    q->q.dbrec = gin_alloc(g, 4 * GCCL_LINE); /* record, then the doorbell on lines of its own */
     q->slot = calloc(depth, sizeof *q->slot);
     ok = q->q.sq && q->q.cq && q->q.dbrec && q->slot;
     if (!ok) break;
-    memset(q->q.sq, 0, depth * GCCL_WQE_BYTES);
-    memset(q->q.dbrec, 0, 4 * GCCL_LINE);
     q->q.doorbell = (uint64_t *)((char *)q->q.dbrec + 2 * GCCL_LINE);
-    memset(q->q.cq, 0, depth * GCCL_CQE_BYTES);
     for (uint32_t k = 0; k < depth; k++) q->q.cq[k * GCCL_CQE_BYTES + GCCL_CQE_OP_OWN] = GCCL_CQE_INVALID << 4;
   }
   return ok ? 0 : gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
@@ -39,15 +36,18 @@ static int nic_open(gin *g, gin_context *x, char *why) {
 
 static void nic_close(gin *g, gin_context *x) {
   for (int32_t r = 0; x->qp && r < g->nranks; r++) {
-    free(x->qp[r].q.sq);
-    free(x->qp[r].q.cq);
-    free(x->qp[r].q.dbrec);
+    gin_give(g, x->qp[r].q.sq);
+    gin_give(g, x->qp[r].q.cq);
+    gin_give(g, x->qp[r].q.dbrec);
     free(x->qp[r].slot);
   }
   free(x->qp);
 }
 
-static int nic_done(const gin_context *x, int32_t peer, uint64_t rung) { return x->qp[peer].told == (uint32_t)rung || x->qp[peer].failed; }
+static int nic_done(const gin_context *x, int32_t peer) {
+  const nic_qp *q = &x->qp[peer];
+  return q->failed || (q->told == q->posted && __atomic_load_n(q->q.doorbell, __ATOMIC_ACQUIRE) == q->q.rung);
+}
 
 void gin_nic_start(nic_qp *q, uint32_t index) {
   q->posted = q->next = q->carried = q->told = q->last_write = q->visible = q->last_read = index;
@@ -149,7 +149,7 @@ static unsigned long long ull(uint64_t v) { return v; }
 /* Starts an entry: 0 or a syndrome. Preconditions: room for one work request. */
 static uint8_t issue(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t index, const wqe *e) {
   nic_slot *s = &q->slot[index & (q->q.depth - 1)];
-  int self = p->rank == g->rank, atomic = e->opcode == GCCL_WQE_FETCH_ADD;
+  int self = gin_at_once(g, p->rank), atomic = e->opcode == GCCL_WQE_FETCH_ADD;
   s->opcode = e->opcode;
   s->signaled = e->signaled;
   s->bytes = e->opcode == GCCL_WQE_READ || atomic ? e->bytes : 0;
@@ -159,6 +159,8 @@ static uint8_t issue(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t in
   if (!at && !e->inlined && e->bytes)
     FAILED(GCCL_SYNDROME_LOCAL_PROT, "no memory of this rank has key 0x%x and %u bytes at 0x%llx", e->lkey, e->bytes, ull(e->laddr));
   if ((e->lkey & 0xff) == NIC_KEY_SINK && !atomic && at) FAILED(GCCL_SYNDROME_LOCAL_PROT, "the sink is for the old values of atomics");
+  if (atomic && g->mover && (e->lkey & 0xff) != NIC_KEY_SINK)
+    FAILED(GCCL_SYNDROME_LOCAL_PROT, "old values of atomics go to the sink alone");
   uint32_t number = e->rkey >> 8;
   int signals = e->rkey == nic_key(NIC_KEY_SIGNALS, x->number);
   if (signals ? !atomic || !gccl_net_within(8ull * x->nsignals, e->raddr, 8) : (e->rkey & 0xff) != NIC_KEY_WINDOW)
@@ -213,10 +215,10 @@ static uint8_t issue(gin *g, gin_context *x, gin_peer *p, nic_qp *q, uint32_t in
 
 /* Whether what is before an entry is far enough for it. */
 static int ripe(gin *g, gin_context *x, gin_peer *p, nic_qp *q, const wqe *e) {
-  int reads = p->rank == g->rank || !before(q->carried, q->last_read);
+  int reads = gin_at_once(g, p->rank) || !before(q->carried, q->last_read);
   if (e->fence && (!reads || q->fetches)) return 0;
   if (e->opcode == GCCL_WQE_FETCH_ADD) return reads && q->fetches < NIC_FETCHES;
-  if (e->opcode != GCCL_WQE_READ || p->rank == g->rank || !before(q->visible, q->last_write)) return 1;
+  if (e->opcode != GCCL_WQE_READ || gin_at_once(g, p->rank) || !before(q->visible, q->last_write)) return 1;
   if (!q->probing) { /* the answer to a message behind the writes says that they have arrived */
     gccl_msg_fetch m = {.head = {.kind = GCCL_MSG_FETCH, .place = GCCL_AT_NOTHING, .which = 1}, .context = x->number, .id = q->last_write};
     gin_message(g, p, &m, sizeof m, 0);
@@ -277,7 +279,7 @@ static uint32_t start(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
     finish(q, index, DONE, GCCL_SYNDROME_FLUSH);
     return 1;
   }
-  if (p->rank != g->rank && !gin_room(g, p, 2)) return 0;
+  if (!gin_at_once(g, p->rank) && !gin_room(g, p, 2)) return 0;
   if (g->orders.shuffle && !g->orders.drop) {
     uint32_t n = shuffled(g, x, p, q);
     if (n || q->failed) return n;
@@ -327,17 +329,17 @@ static void look(gin *g, gin_context *x, gin_peer *p, nic_qp *q) {
 static int nic_serve(gin *g, gin_context *x, int32_t peer) {
   gin_peer *p = &g->peer[peer];
   nic_qp *q = &x->qp[peer];
-  int self = peer == g->rank;
+  int self = gin_at_once(g, peer);
   look(g, x, p, q);
   if (q->next == q->posted && q->told == q->next) return 0;
-  if (!self && (p->faulted || !p->conn)) give_up(q);
+  if (!self && (p->faulted || !gin_reached(g, p))) give_up(q);
   uint32_t from = q->next, limit = g->orders.shuffle ? 1 + (uint32_t)(random_of(&g->orders) % BATCH) : BATCH;
   if (!q->not_before_ns || gin_now() >= q->not_before_ns) {
     q->not_before_ns = 0;
     uint32_t n;
     while (q->next - from < limit && q->next != q->posted && (n = start(g, x, p, q))) q->next += n;
   }
-  if (q->next != from && !self && !p->faulted && p->conn) { /* one completion for all that was started */
+  if (q->next != from && !self && !p->faulted && gin_reached(g, p)) { /* one completion for all that was started */
     gccl_net_wr *last = p->nwork ? &p->work[p->first + p->nwork - 1] : NULL;
     if (!last || last->flags & GCCL_NET_SIGNALED) last = gin_room(g, p, 1) ? gin_work(g, p, GCCL_NET_FLUSH) : NULL;
     if (last) {
@@ -355,31 +357,40 @@ void gin_nic_fetch(gin *g, gin_peer *p, const gccl_msg_fetch *m) {
     gin_peer_failed(g, p, "out of memory for the answer to an atomic");
     return;
   }
+  gin_answer a = {.context = m->context, .id = m->id, .probe = m->head.which == 1};
+  if (!a.probe) {
+    uint64_t *word = word_of(g, m->head.place, m->window, m->context, m->off);
+    int late = m->head.place == GCCL_AT_SIGNAL && !gin_context_of(g, m->context) && gin_context_was(g, m->context);
+    if (word && g->mover && m->head.place == GCCL_AT_WINDOW) {
+      if (!gin_add(g, p, (char *)word, m->value, &a)) gin_peer_failed(g, p, "out of memory for an atomic");
+      return;
+    }
+    if (word)
+      a.old = fetch_add(word, m->value);
+    else if (!late) /* for a context that this rank has closed: nobody looks at it any more */
+      a.syndrome = GCCL_SYNDROME_REMOTE_ACCESS;
+  }
+  gin_nic_owe(g, p, &a);
+}
+
+void gin_nic_owe(gin *g, gin_peer *p, const gin_answer *a) {
   if (p->nanswers == GIN_ANSWERS) {
     gin_peer_failed(g, p, "a peer has more atomics under way than it may");
     return;
   }
-  gin_answer *a = &p->answers[(p->answer + p->nanswers++) % GIN_ANSWERS];
-  *a = (gin_answer){.context = m->context, .id = m->id, .probe = m->head.which == 1};
+  p->answers[(p->answer + p->nanswers++) % GIN_ANSWERS] = *a;
   g->owing++;
-  if (a->probe) return;
-  uint64_t *word = word_of(g, m->head.place, m->window, m->context, m->off);
-  int late = m->head.place == GCCL_AT_SIGNAL && !gin_context_of(g, m->context) && gin_context_was(g, m->context);
-  if (word)
-    a->old = fetch_add(word, m->value);
-  else if (!late) /* for a context that this rank has closed: nobody looks at it any more */
-    a->syndrome = GCCL_SYNDROME_REMOTE_ACCESS;
 }
 
 int gin_nic_answer(gin *g) {
   int moved = 0;
   for (int32_t r = 0; r < g->nranks; r++) {
     gin_peer *p = &g->peer[r];
-    while (p->nanswers && (p->faulted || !p->conn || gin_room(g, p, 1))) {
+    while (p->nanswers && (p->faulted || !gin_reached(g, p) || gin_room(g, p, 1))) {
       gin_answer *a = &p->answers[p->answer];
       gccl_msg_fetched m = {
           .head = {.kind = GCCL_MSG_FETCHED, .op = a->syndrome, .which = a->probe}, .old = a->old, .context = a->context, .id = a->id};
-      if (p->conn && !p->faulted) gin_message(g, p, &m, sizeof m, 0);
+      if (gin_reached(g, p) && !p->faulted) gin_message(g, p, &m, sizeof m, 0);
       p->answer = (p->answer + 1) % GIN_ANSWERS;
       p->nanswers--;
       g->owing--;

@@ -113,6 +113,10 @@ static void signal_word(gin *g, gin_peer *p, const gccl_msg_signal *m) {
     wrong(g, p, "a signal outside of what it may signal");
     return;
   }
+  if (g->mover && m->head.place == GCCL_AT_WINDOW) {
+    if (!gin_add(g, p, base + m->off, m->value, NULL)) gin_peer_failed(g, p, "out of memory for a signal");
+    return;
+  }
   gin_signal((uint64_t *)(base + m->off), m->head.op, m->value);
   if (c && m->head.place == GCCL_AT_AREA && m->off == c->geo.signals + (uint64_t)p->rank * GCCL_LINE + 8) p->left = 1;
 }

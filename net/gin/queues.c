@@ -14,7 +14,7 @@ int gin_queues_open(gin *g, uint32_t nsignals, uint32_t ncounters, uint32_t dept
   x->nsignals = nsignals;
   x->ncounters = ncounters;
   x->depth = depth;
-  x->counters = calloc(ncounters + 1, sizeof *x->counters);
+  x->counters = gin_alloc(g, (ncounters + 1) * sizeof *x->counters); /* with a mover kernels have theirs on the device */
   x->queue = calloc((size_t)g->nranks, sizeof *x->queue);
   x->signal_rkeys = calloc((size_t)g->nranks, sizeof *x->signal_rkeys);
   x->by = g->card ? &gin_card : &gin_software_nic;
@@ -93,8 +93,9 @@ static int card_serve(gin *g, gin_context *x, int32_t peer) {
   return moved;
 }
 
-static int card_done(const gin_context *x, int32_t peer, uint64_t rung) {
+static int card_done(const gin_context *x, int32_t peer) {
   const gccl_sendq *q = x->queue[peer];
+  uint64_t rung = __atomic_load_n(&x->shown[peer].rung, __ATOMIC_ACQUIRE);
   const unsigned char *last = q->cq + ((rung - 1) & (q->cq_depth - 1)) * GCCL_CQE_BYTES;
   return rung == 0 || x->failed || gccl_cqe_is(__atomic_load_n(last + GCCL_CQE_OP_OWN, __ATOMIC_ACQUIRE), rung - 1, q->cq_depth);
 }

@@ -93,6 +93,8 @@ typedef struct gccl_gin_direct {
   uint32_t signals;         /* resource buffer handle: by context and number; atomics of the LSA team */
   uint64_t *counters;       /* by context and number */
   uint64_t *signal_offsets; /* by context and number, in place of the backend's */
+  uint32_t places;          /* signals by place go through the backend, also to ranks that are direct: its agent has no atomics on such words */
+  uint32_t pad;
 } gccl_gin_direct;
 
 #endif

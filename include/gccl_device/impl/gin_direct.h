@@ -53,6 +53,11 @@ NCCL_DEVICE_INLINE void storeBits(char *to, uint64_t bits, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) to[i] = (char)(bits >> 8 * i);
 }
 
+/* Whether the backend has to tell of a direct put that a signal by place comes behind. */
+NCCL_DEVICE_INLINE bool placeByBackend(Gin const &gin, GinPut const &p) {
+  return p.signal.kind == GinSignal::byPlace && gin._ginHandle && loadConst(&directOf(gin.comm)->places);
+}
+
 /* All threads of coop are here, and have been before (coop.sync()). */
 template <typename Coop> NCCL_DEVICE_INLINE void runDirect(Gin const &gin, Coop coop, GinPut const &p) {
   ncclDevComm const &comm = gin.comm;
@@ -72,7 +77,7 @@ template <typename Coop> NCCL_DEVICE_INLINE void runDirect(Gin const &gin, Coop 
     }
   }
   if (coop.thread_rank() != 0) return;
-  if (p.signal.kind != GinSignal::none) {
+  if (p.signal.kind != GinSignal::none && !placeByBackend(gin, p)) {
     uint64_t *word = p.signal.kind == GinSignal::byPlace
                          ? static_cast<uint64_t *>(ncclGetLsaPointer(p.signal.window, p.signal.offset, lsaPeer))
                          : directSignal(comm, d, gin.contextId, p.signal.number, lsaPeer);

@@ -58,16 +58,29 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
   coop.sync();
   if (direct(p.peer)) {
     runDirect(*this, coop, p);
-  } else if (coop.thread_rank() == 0) {
-    /* What the group wrote, before what tells the carrier: acquired by the carrier. */
-    fenceSystem();
+    if (placeByBackend(*this, p)) {
+      GinPut alone = p;
+      alone.what = GinPut::signalOnly;
+      alone.bytes = 0;
+      alone.counts = false;
+      coop.sync();
+      post(coop, alone);
+    }
+  } else {
     GCCL_GIN_CHECK(_ginHandle != nullptr, "GIN to a rank that nothing carries to", p.peer);
-    if (_ginBackend == NCCL_NET_DEVICE_GIN_GDAKI)
-      runGdaki(*this, p);
-    else
-      runProxy(*this, p);
+    post(coop, p);
   }
   coop.sync();
+}
+
+/* Tells the carrier. */
+template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut const &p) const {
+  if (coop.thread_rank() != 0) return;
+  fenceSystem(); /* what the group wrote, before what tells the carrier: acquired by the carrier */
+  if (_ginBackend == NCCL_NET_DEVICE_GIN_GDAKI)
+    runGdaki(*this, p);
+  else
+    runProxy(*this, p);
 }
 
 NCCL_DEVICE_INLINE GinPut operation(Gin const &gin, GinPut::What what, ncclTeam team, int peer, ncclWindow_t remote, size_t remoteOffset,
