@@ -166,17 +166,50 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// The same by loads and stores in memory of CUDA's stand-in.
-func TestGinOverCuda(t *testing.T) {
+// standIn is the environment of programs over CUDA's stand-in.
+func standIn(t *testing.T, more string) []string {
+	t.Helper()
 	driver, err := rankrun.FakeDriver()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ranks := range []string{"1", "3"} {
-		out, err := run(t, suites, []string{"GCCL_DEVICE=cuda", "LD_LIBRARY_PATH=" + filepath.Dir(driver), "GCCL_CUDA_LIBRARY=" + driver,
-			"GCCL_FAKE_KERNELS=" + filepath.Join(suites.LibDir, "libgccl_kernels_cpu.so")}, "--memory", "cuda", ranks)
-		if err != nil || strings.Count("\n"+out, "\nok ") != suiteCount {
-			t.Errorf("%s ranks: %v\n%s", ranks, err, out)
+	return append(strings.Fields(more), "GCCL_DEVICE=cuda", "LD_LIBRARY_PATH="+filepath.Dir(driver), "GCCL_CUDA_LIBRARY="+driver,
+		"GCCL_FAKE_KERNELS="+filepath.Join(suites.LibDir, "libgccl_kernels_cpu.so"))
+}
+
+// The same in memory of CUDA's stand-in, which the network reaches by the driver's copies and stream writes alone. kind: of the contexts, 2 proxy, 3 gdaki.
+func TestGinOverCuda(t *testing.T) {
+	for _, c := range []struct{ ranks, env, kind string }{
+		{"1", "", ""},
+		{"3", "", ""},
+		{"1", "GCCL_GIN=proxy", "2"},
+		{"2", "GCCL_GIN=proxy NCCL_NET=loop", "2"},
+		{"4", "GCCL_GIN=proxy", "2"},
+		{"1", "GCCL_GIN=gdaki", "3"},
+		{"2", "GCCL_GIN=gdaki NCCL_NET=loop", "3"},
+		{"4", "GCCL_GIN=gdaki", "3"},
+		{"2", "NCCL_LSA_TEAM_SIZE=1 NCCL_GIN_TYPE=3", "3"},
+		{"4", "NCCL_LSA_TEAM_SIZE=2", "2"},
+		{"4", "NCCL_LSA_TEAM_SIZE=2 GCCL_GIN=direct,gdaki", "3"},
+		{"--procs 2", "GCCL_GIN=proxy NCCL_NET=shm", "2"},
+		{"--procs 2", "GCCL_GIN=gdaki NCCL_NET=socket", "3"},
+		{"--procs 4", "NCCL_LSA_TEAM_SIZE=2", "2"},
+	} {
+		t.Run(c.ranks+" "+c.env, func(t *testing.T) {
+			out, err := run(t, suites, standIn(t, c.env), append([]string{"--memory", "cuda"}, strings.Fields(c.ranks)...)...)
+			if err != nil || strings.Count("\n"+out, "\nok ") != suiteCount || !strings.Contains(out, "ok soak type "+c.kind) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A copy that the driver refuses fails the communicator with a text, and ends the kernels' waits.
+func TestCopyFails(t *testing.T) {
+	for _, backend := range []string{"proxy", "gdaki"} {
+		out, err := run(t, suites, standIn(t, "GCCL_FAKE_FAIL=cuMemcpyAsync:300:1 GCCL_GIN="+backend), "--memory", "cuda", "2", "soak")
+		if err == nil || !strings.Contains(out, "a copy for kernels on device 0: error 1 (invalid argument)") {
+			t.Errorf("%s: %v\n%s", backend, err, out)
 		}
 	}
 }
@@ -185,6 +218,14 @@ func TestGinOverCuda(t *testing.T) {
 // is there without being asked for, as between nodes.
 func TestOldHeaders(t *testing.T) {
 	for _, version := range []string{"2.28.9", "2.29.3", "2.29.7", "2.30.3"} {
+		t.Run(version+" over cuda", func(t *testing.T) {
+			for _, c := range []struct{ ranks, env string }{{"1", ""}, {"3", ""}, {"4", "NCCL_LSA_TEAM_SIZE=2"}} {
+				out, err := run(t, old, standIn(t, c.env), "--memory", "cuda", c.ranks, version)
+				if err != nil || !strings.Contains(out, "ok "+version) || strings.Contains(out, "not ok") {
+					t.Errorf("%s %s: %v\n%s", c.ranks, c.env, err, out)
+				}
+			}
+		})
 		for _, c := range []struct{ ranks, env string }{
 			{"1", ""}, {"3", ""}, {"2", "NCCL_NET=socket"}, {"4", "NCCL_LSA_TEAM_SIZE=2 NCCL_NET=shm"}, {"2", "NCCL_LSA_TEAM_SIZE=1 GCCL_GIN=direct,proxy"},
 		} {

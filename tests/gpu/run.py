@@ -103,8 +103,8 @@ def device_api(r):
         argv = [BUNDLE + "/bin/device", "--cubin", lib["full"], "--suite", name, "--launch", launch, "--ranks", str(ranks)]
         return r.step("device %s %s %d%s" % (name, launch, ranks, label), argv, 60, r.ours(NCCL_DEBUG="WARN", **(env or {})))
 
-    def gin(ranks, *suites, env=None, label="", timeout=60):
-        argv = [BUNDLE + "/bin/devgin", "--cubin", lib["gin"], str(ranks), *suites]
+    def gin(ranks, *suites, env=None, label="", timeout=60, procs=False):
+        argv = [BUNDLE + "/bin/devgin", "--cubin", lib["gin"], *(["--procs"] if procs else []), str(ranks), *suites]
         return r.step("devgin %d %s%s" % (ranks, " ".join(suites), label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
 
     r.judge("device API", "groups, shared memory, local reductions", [lsa(name, "threads", 1) for name in ("cuda", "coops", "reduce")])
@@ -124,13 +124,24 @@ def device_api(r):
                                 r.ours(NCCL_DEBUG="WARN", GCCL_TEST_HEADER=version)) for launch, n in (("threads", 2), ("threads", 4), ("procs", 2))]
         r.judge("device API", "kernels compiled with NVIDIA's header %s: LSA" % version, runs)
     r.judge("device API", "GIN, backend direct", [gin(n) for n in (1, 2, 3, 4)])
-    times = [lsa("speed", "threads", n) for n in (2, 4, 8)] + [gin(2, "speed")]
-    r.judge("device API", "times", times)
-    for x in times:
+    few = dict(GCCL_TEST_SIGNALS="40", GCCL_TEST_PUTS="200", GCCL_TEST_SOAK="300")  # without MPS processes take turns of milliseconds
+    for backend in ("proxy", "gdaki"):
+        env = dict(GCCL_GIN=backend)
+        r.judge("device API", "GIN, backend %s, threads" % backend, [gin(n, env=env, label=" " + backend) for n in (1, 2, 4)])
+        r.judge("device API", "GIN, backend %s, beyond LSA teams of 2" % backend,
+                [gin(4, env=dict(GCCL_GIN="direct," + backend, NCCL_LSA_TEAM_SIZE="2"), label=" direct," + backend)])
+        r.judge("device API", "GIN, backend %s, processes" % backend, [gin(2, env={**env, **few}, label=" procs " + backend, procs=True, timeout=100)])
+        with Mps(r) as mps:
+            if mps is not None:
+                r.judge("device API", "GIN, backend %s, processes, MPS" % backend, [gin(2, env={**env, **mps.env}, label=" procs mps " + backend, procs=True)])
+    times = [("", lsa("speed", "threads", n)) for n in (2, 4, 8)] + [("direct: ", gin(2, "speed"))]
+    times += [(backend + ": ", gin(2, "speed", env=dict(GCCL_GIN=backend), label=" " + backend)) for backend in ("proxy", "gdaki")]
+    r.judge("device API", "times", [x for _, x in times])
+    for what, x in times:
         for line in x.text.splitlines() if x else ():
             m = re.match(r"speed (.*\S) +(\d+) ranks +(\S+ us.*)", line)
             if m:
-                r.row("device API", "%s, %s ranks" % m.group(1, 2), "measured", m.group(3))
+                r.row("device API", "%s%s, %s ranks" % (what, *m.group(1, 2)), "measured", m.group(3))
 
 
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")

@@ -7,6 +7,6 @@
 #   run.sh 5 | net      NVIDIA's NCCL over our network, beside its own sockets; two minutes
 #   run.sh 6 | python   the Python package and the backend gccl on CUDA tensors; five minutes
 #   run.sh 7 | tools    gccl-doctor, gccl-info, gccl-top: their output, to be looked at; one minute
-#   run.sh 8 | device   kernels of the device API: suites, times; two minutes
+#   run.sh 8 | device   kernels of the device API: suites, times; four minutes
 # One row for each requirement, the table last, and as JSON in $OUT (./out when unset). Exit code 1 if a row fails.
 exec python3 "$(dirname "$0")/run.py" "$@"

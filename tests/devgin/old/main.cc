@@ -1,8 +1,8 @@
-/* main.cc: old RANKS VERSION: GIN as kernels compiled with an older header of NVIDIA's use it. The kernel is written by hand after the layouts
+/* main.cc: old [--memory cuda] RANKS VERSION: GIN as kernels compiled with an older header of NVIDIA's use it. The kernel is written by hand after the layouts
  * (headers.h) and knows nothing of this library's structures; ranks are threads. */
 #include "headers.h"
 
-#include <gccl_device/cpu.h>
+#include "../../internal/place/place.h"
 #undef ncclDevCommCreate /* the plain symbol: a caller with another header */
 
 #include <gccl.h>
@@ -206,7 +206,7 @@ void kernel(Side *side) {
 void rankMain(int rank, int n, ncclUniqueId id) {
   Header const &h = *gHeader;
   ncclComm_t comm;
-  MUST(gcclSetDeviceKind(gcclDeviceHost));
+  place::enter(rank);
   MUST(ncclCommInitRank(&comm, n, id, rank));
   Side s = {};
   s.h = &h;
@@ -274,6 +274,8 @@ void rankMain(int rank, int n, ncclUniqueId id) {
 } // namespace
 
 int main(int argc, char **argv) {
+  place::arguments(argc, argv);
+  place::start();
   int n = argc > 1 ? atoi(argv[1]) : 2;
   for (auto const &h : kHeaders)
     if (argc > 2 && !strcmp(h.name, argv[2])) gHeader = &h;

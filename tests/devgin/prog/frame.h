@@ -1,4 +1,4 @@
-/* frame.h: ranks as threads of one process; a suite of kernels for each; what is wrong is printed as "not ok". */
+/* frame.h: ranks as threads of one process, or as processes; a suite of kernels for each; what is wrong is printed as "not ok". */
 #ifndef DEVGIN_FRAME_H
 #define DEVGIN_FRAME_H
 
@@ -9,8 +9,6 @@ struct Rank {
   int rank, n;
 };
 
-/* Failed checks of all ranks. */
-extern int gFailures;
 void failed(Rank const &r, char const *suite, char const *format, ...) __attribute__((format(printf, 3, 4)));
 /* Meets all ranks on the host. */
 void meet();

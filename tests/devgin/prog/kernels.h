@@ -421,5 +421,43 @@ KERNEL issueKernel(ncclDevComm comm, ncclWindow_t w, int rounds) {
             ncclCoopThread());
   gin.flush(ncclCoopThread());
 }
+/* The same, timed in the kernel: what it costs to ask for puts of 8 bytes, as long as the queue has room for all of them. By one thread, or by a
+ * warp for each put. */
+__device__ inline uint64_t nowNs() {
+#ifdef GCCL_DEVICE_CUDA
+  uint64_t ns;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
+  return ns;
+#else
+  return (uint64_t)clock64();
+#endif
+}
+template <typename Coop> __device__ inline void enqueue(ncclDevComm const &comm, ncclWindow_t w, int rounds, long *ns, Coop coop) {
+  ncclGin gin(comm, 0);
+  coop.sync();
+  uint64_t start = nowNs();
+  for (int i = 0; i < rounds; i++) gin.put(ncclTeamWorld(comm), 1, w, 64, w, 65536, 8, ncclGin_None{}, ncclGin_None{}, coop);
+  if (threadIdx.x == 0) *ns = (long)(nowNs() - start);
+  gin.flush(coop);
+}
+KERNEL enqueueKernel(ncclDevComm comm, ncclWindow_t w, int rounds, long *ns) {
+  if (comm.rank != 0) return;
+  if (blockDim.x == 1)
+    enqueue(comm, w, rounds, ns, ncclCoopThread());
+  else
+    enqueue(comm, w, rounds, ns, ncclCoopWarp());
+}
+/* How fast a queue is emptied: what 32 threads of rank 0 ask for has completed. Puts of nothing with a counter, or signals. */
+KERNEL drainKernel(ncclDevComm comm, ncclWindow_t w, int rounds, int signals) {
+  if (comm.rank != 0) return;
+  ncclGin gin(comm, 0);
+  for (int i = 0; i < rounds; i++) {
+    if (signals)
+      gin.signal(ncclTeamWorld(comm), 1, ncclGin_StrongSignalInc{1}, ncclCoopThread());
+    else
+      gin.put(ncclTeamWorld(comm), 1, w, 0, w, 0, 0, ncclGin_None{}, ncclGin_WeakCounterInc{0}, ncclCoopThread());
+  }
+  gin.flush(ncclCoopThread());
+}
 
 #endif

@@ -1,21 +1,31 @@
-/* main.cc: devgin [--memory cuda | --cubin FILE] RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads. GCCL_TEST_SIGNALS,
+/* main.cc: devgin [--memory cuda | --cubin FILE] [--procs] RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads, or
+ * processes. GCCL_TEST_SIGNALS,
  * GCCL_TEST_PUTS and GCCL_TEST_SOAK make the long ones longer; GCCL_TEST_SEED is the soak's; a launch may take GCCL_TEST_SECONDS. */
 #include "frame.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gccl.h>
 
-int gFailures;
+/* What all ranks share. */
+static struct Common {
+  pthread_barrier_t meet;
+  int failures; /* checks */
+  ncclUniqueId id;
+} *gAll;
 long gSignals = 150, gPuts = 1000, gSeconds = 100, gSoak = 3000;
 unsigned long long gSeed = 1;
-static pthread_barrier_t gMeet;
 
-void meet() { pthread_barrier_wait(&gMeet); }
+void meet() { pthread_barrier_wait(&gAll->meet); }
 
 void failed(Rank const &r, char const *suite, char const *format, ...) {
   char text[600];
@@ -23,14 +33,14 @@ void failed(Rank const &r, char const *suite, char const *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  if (__atomic_fetch_add(&gFailures, 1, __ATOMIC_RELAXED) < 20) printf("not ok %s: rank %d: %s\n", suite, r.rank, text);
+  if (__atomic_fetch_add(&gAll->failures, 1, __ATOMIC_RELAXED) < 20) printf("not ok %s: rank %d: %s\n", suite, r.rank, text);
 }
 
 static void must(Rank const &r, char const *what, ncclResult_t rc) {
   if (rc == ncclSuccess) return;
   printf("not ok: rank %d: %s gives %d: %s\n", r.rank, what, (int)rc, ncclGetLastError(nullptr));
   fflush(stdout);
-  exit(1); /* the others would wait for this rank */
+  _exit(1); /* the others would wait for this rank */
 }
 #define MUST(CALL) must(r, #CALL, (CALL))
 
@@ -49,19 +59,20 @@ Bench::~Bench() {
   meet();
 }
 
-static void rankMain(int rank, int n, ncclUniqueId id, std::vector<std::string> const *only) {
+static void rankMain(int rank, int n, std::vector<std::string> const *only) {
   Rank r{nullptr, rank, n};
   place::enter(rank);
-  MUST(ncclCommInitRank(&r.comm, n, id, rank));
+  MUST(ncclCommInitRank(&r.comm, n, gAll->id, rank));
   for (int i = 0; i < gSuiteCount; i++) {
     bool wanted = only->empty() && !gSuites[i].asked;
     for (auto const &name : *only) wanted = wanted || name == gSuites[i].name;
     if (!wanted) continue;
-    int before = gFailures;
+    meet();
+    int before = gAll->failures;
     meet();
     gSuites[i].run(r);
     meet();
-    if (rank == 0 && gFailures == before) {
+    if (rank == 0 && gAll->failures == before) {
       ncclCommProperties_t p = NCCL_COMM_PROPERTIES_INITIALIZER;
       MUST(ncclCommQueryProperties(r.comm, &p));
       printf("ok %s type %d\n", gSuites[i].name, (int)p.ginType);
@@ -76,9 +87,41 @@ static void rankMain(int rank, int n, ncclUniqueId id, std::vector<std::string> 
   MUST(ncclCommDestroy(r.comm));
 }
 
+static void threads(int n, std::vector<std::string> const *only) {
+  place::start();
+  if (ncclGetUniqueId(&gAll->id) != ncclSuccess) _exit(1);
+  std::vector<std::thread> ranks;
+  for (int i = 0; i < n; i++) ranks.emplace_back(rankMain, i, n, only);
+  for (auto &t : ranks) t.join();
+}
+
+static void processes(int n, std::vector<std::string> const *only) {
+  std::vector<pid_t> child;
+  for (int i = 0; i < n; i++) {
+    child.push_back(fork());
+    if (child.back()) continue;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (i == 0 && ncclGetUniqueId(&gAll->id) != ncclSuccess) _exit(1);
+    meet();
+    place::start();
+    rankMain(i, n, only);
+    fflush(stdout);
+    _exit(0);
+  }
+  for (int i = 0, status; i < n; i++) {
+    wait(&status);
+    if (!status) continue;
+    printf("not ok: a process ended with status %#x\n", status);
+    fflush(stdout);
+    __atomic_fetch_add(&gAll->failures, 1, __ATOMIC_RELAXED);
+    for (pid_t p : child) kill(p, SIGKILL); /* they would wait for it */
+  }
+}
+
 int main(int argc, char **argv) {
   place::arguments(argc, argv);
-  place::start();
+  bool procs = argc > 1 && !strcmp(argv[1], "--procs");
+  if (procs) argc--, argv++;
   int n = argc > 1 ? atoi(argv[1]) : 2;
   std::vector<std::string> only(argv + (argc > 2 ? 2 : argc), argv + argc);
   if (char const *s = getenv("GCCL_TEST_SIGNALS")) gSignals = atol(s);
@@ -86,12 +129,12 @@ int main(int argc, char **argv) {
   if (char const *s = getenv("GCCL_TEST_PUTS")) gPuts = atol(s);
   if (char const *s = getenv("GCCL_TEST_SOAK")) gSoak = atol(s);
   if (char const *s = getenv("GCCL_TEST_SEED")) gSeed = strtoull(s, nullptr, 0);
-  pthread_barrier_init(&gMeet, nullptr, (unsigned)n);
-  ncclUniqueId id;
-  if (ncclGetUniqueId(&id) != ncclSuccess) return 1;
-  std::vector<std::thread> ranks;
-  for (int i = 0; i < n; i++) ranks.emplace_back(rankMain, i, n, id, &only);
-  for (auto &t : ranks) t.join();
-  if (gFailures) printf("not ok: %d checks failed\n", gFailures);
-  return gFailures ? 1 : 0;
+  gAll = static_cast<Common *>(mmap(nullptr, sizeof *gAll, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  pthread_barrierattr_t shared;
+  pthread_barrierattr_init(&shared);
+  pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+  pthread_barrier_init(&gAll->meet, &shared, (unsigned)n);
+  (procs ? processes : threads)(n, &only);
+  if (gAll->failures) printf("not ok: %d checks failed\n", gAll->failures);
+  return gAll->failures ? 1 : 0;
 }
