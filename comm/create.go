@@ -87,6 +87,9 @@ func (c *Comm) build(s spec) error {
 		c.e.ends.add(c)
 	}
 	c.log.Info(xlog.Init, "communicator ready: rank %d of %d", c.rank, c.nranks)
+	if c.device() != nil {
+		c.log.Info(xlog.Init, "%s", c.executor())
+	}
 	if c.cfg.SplitShare != 0 || c.cfg.ShrinkShare != 0 {
 		c.log.Info(xlog.Init, "splitShare %d and shrinkShare %d have no effect in host mode: a child has an abort word and scratch of its own", c.cfg.SplitShare, c.cfg.ShrinkShare)
 	}
@@ -205,10 +208,11 @@ func (c *Comm) identify(s spec, oneProcess, crowded bool) {
 	if choice, err := c.ginChoice(true); err == nil { // otherwise there is no GIN, and who asks for it hears why
 		c.ctl.SetGinType(choice.Type())
 	}
+	copies, _ := c.byCopies()
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
 		Check: checksBuffers(s.set), NoOneSided: s.cfg.NumRmaCtx == 0, OneProcess: oneProcess, Crowded: crowded,
-		DeviceAPI: c.deviceAPI(s.nranks) == nil, LSASize: c.lsaSize(s.nranks),
+		DeviceAPI: c.deviceAPI(s.nranks) == nil, Copies: copies, LSASize: c.lsaSize(s.nranks),
 		SpinNs: spin, YieldNs: yield, LateNs: uint64(s.set.Duration(param.GCCLLate)),
 	})
 }

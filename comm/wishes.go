@@ -1,6 +1,7 @@
 package comm
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,6 +16,9 @@ const (
 	deviceHost = 1
 	deviceCuda = 2
 )
+
+// ctaPolicyZero is NCCL_CTA_POLICY_ZERO of nccl.h.
+const ctaPolicyZero = 2
 
 // device is what the communicator's ranks work on besides the host; nil in host mode.
 func (c *Comm) device() *Device {
@@ -73,4 +77,30 @@ func (c *Comm) pinned(t tune.Table) error {
 		}
 	}
 	return nil
+}
+
+// byCopies says whether operations that only move data are done by copies of the driver on GPUs, and why.
+func (c *Comm) byCopies() (bool, string) {
+	switch wish := c.set.Str(param.GCCLCudaExecutor); {
+	case wish != "auto":
+		return wish == "copies", c.set.Describe(param.GCCLCudaExecutor)
+	case c.cfg.CTAPolicy&ctaPolicyZero != 0:
+		return true, "the CTA policy is ZERO"
+	}
+	return false, "the CTA policy is not ZERO"
+}
+
+// executor says what does the work of a communicator of GPUs, and why.
+func (c *Comm) executor() string {
+	for q := range c.nranks {
+		if c.remote(q) {
+			return "executor: the host, because ranks are on several hosts: data passes through host memory, without kernels"
+		}
+	}
+	copies, why := c.byCopies()
+	moves := "kernels"
+	if copies {
+		moves = "copies of the driver"
+	}
+	return fmt.Sprintf("executor: one rank for all; reductions by kernels, data moves by %s, because %s", moves, why)
 }

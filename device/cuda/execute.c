@@ -230,6 +230,7 @@ static int collective(pass *p, gccl_op *x, int alone) {
   if ((rc = gccl_cuda_fill_own(b, x, 1, &mine)) || (rc = place(d, &w, d->rank, &mine))) return rc;
   for (int q = 0; q < n; q++)
     if (q != d->rank && (rc = place(d, &w, q, record_of(d, x, q)))) return rc;
+  if (gccl_cuda_copies_do(d, x->coll)) return gccl_cuda_copies(b, &w);
   gccl_launch_dims dims = gccl_leader_dims(&w, d->cx->sms);
   if (alone && dims.grid == 1) say_inside(p, x, &w);
   return launch(b, gccl_cuda_kernel(d->cx, x->coll, x->dtype, w.op), dims, &w, gccl_coll_names[x->coll]);
@@ -246,6 +247,10 @@ static int copy_now(pass *p) {
 }
 
 static int copy_item(pass *p, CUdeviceptr from, CUdeviceptr to, uint64_t bytes) {
+  if (gccl_cuda_copies_do(p->d, GCCL_SEND_RECV)) {
+    CUresult e = gccl_cuda_copy(p->b->stream, from, to, bytes);
+    return e ? gccl_cuda_failed(p->b->comm, e, "cuMemcpyAsync") : 0;
+  }
   if (bytes == 0 || from == to) return 0;
   p->copies.item[p->copies.n++] = (gccl_copy_item){.src = from, .dst = to, .bytes = bytes};
   return p->copies.n == GCCL_COPIES ? copy_now(p) : 0;

@@ -142,6 +142,11 @@ static inline int gccl_cuda_claim(gccl_cuda_record *r, uint32_t as) {
   return __atomic_compare_exchange_n(&r->taken, &offered, as, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* copies.c: whether a collective is done by copies of the driver (enum gccl_coll); one that is; one copy, if there is anything to do. */
+int gccl_cuda_copies_do(const gccl_cuda_comm *, unsigned coll);
+int gccl_cuda_copies(const gccl_cuda_batch *, const gccl_leader_work *);
+CUresult gccl_cuda_copy(CUstream, CUdeviceptr from, CUdeviceptr to, uint64_t bytes);
+
 /* execute.c: those that this rank executes. */
 int gccl_cuda_execute(gccl_cuda_batch *b);
 

@@ -16,7 +16,7 @@
 
 /* NCCL's guard word: programs and tools never look at it, but it makes a stray pointer evident in a debugger. */
 #define GCCL_COMM_MAGIC 0x0280028002800280ull
-#define GCCL_COMM_VERSION 1u
+#define GCCL_COMM_VERSION 2u
 
 enum gccl_comm_state {
   GCCL_COMM_FREE = 0, /* slot of the handle slab without a communicator */
@@ -105,6 +105,7 @@ struct ncclComm {
   uint8_t check;       /* look at the buffers of each collective */
   uint8_t no_onesided; /* numRmaCtx is 0 */
   uint8_t device_api;  /* ncclDevCommCreate works */
+  uint8_t copies;      /* a GPU: what only moves data is done by copies of the driver, without a kernel */
   uint8_t one_process; /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */

@@ -22,6 +22,7 @@ const (
 	GCCLTuneFile
 	GCCLPlanFile
 	GCCLCudaLibrary
+	GCCLCudaExecutor
 	GCCLLibrary
 	GCCLGin
 	GCCLSoftNIC

@@ -38,6 +38,8 @@ var gcclDefs = []Def{
 		Text: "Largest size of a trace file. What comes after it is not written, which the log says once."},
 	{ID: GCCLCudaLibrary, Name: "GCCL_CUDA_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
 		Text: "Path of the CUDA driver library to load in place of libcuda.so.1: for tests with a stand-in, which brings its own kernels."},
+	{ID: GCCLCudaExecutor, Name: "GCCL_CUDA_EXECUTOR", Type: TypeEnum, Default: "auto", Values: []string{"auto", "kernels", "copies"}, Subsys: "coll", Strict: true,
+		Text: "What moves data between the GPUs of one host: kernels of this library, or copies of the driver, which launch none. auto is copies with NCCL_CTA_POLICY_ZERO, otherwise kernels. Reductions always need kernels. The executing rank's setting counts."},
 	{ID: GCCLLibrary, Name: "GCCL_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
 		Text: "File of this library that the Python package loads in place of its own; programs in C are not concerned."},
 	{ID: GCCLTuneFile, Name: "GCCL_TUNE_FILE", Type: TypeString, Default: "", Subsys: "coll", Strict: true,

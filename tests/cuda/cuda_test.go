@@ -114,6 +114,37 @@ func TestPerThreadStream(t *testing.T) {
 	}
 }
 
+// Data moved by copies of the driver: all types, sizes, offsets, in place, groups.
+func TestZeroCTA(t *testing.T) {
+	env := []string{"NCCL_CTA_POLICY=ZERO"}
+	for _, name := range []string{"numbers", "matrix", "pairs", "large", "groups", "streams"} {
+		check(t, hostapi, suite{name: name, ranks: []int{1, 5}, launches: []string{"procs"}, env: env})
+		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"threads", "group"}, env: env})
+	}
+	env = append(env, "GCCL_FAKE_DEVICES=2", "GCCL_TEST_DEVICES=2")
+	check(t, hostapi, suite{name: "pairs", ranks: []int{4}, launches: []string{"threads", "procs"}, env: env})
+	check(t, own, suite{name: "zerocta", ranks: []int{4}, launches: []string{"threads", "procs"}, env: env})
+}
+
+// The log says what moves data, and why.
+func TestExecutorLine(t *testing.T) {
+	for _, c := range []struct {
+		env  []string
+		want string
+	}{
+		{nil, "data moves by kernels, because the CTA policy is not ZERO"},
+		{[]string{"NCCL_CTA_POLICY=ZERO"}, "data moves by copies of the driver, because the CTA policy is ZERO"},
+		{[]string{"NCCL_CTA_POLICY=ZERO", "GCCL_CUDA_EXECUTOR=kernels"}, "data moves by kernels, because GCCL_CUDA_EXECUTOR"},
+		{[]string{"GCCL_CUDA_EXECUTOR=copies"}, "data moves by copies of the driver, because GCCL_CUDA_EXECUTOR"},
+	} {
+		r := own.Run(t, rankrun.Spec{Args: []string{"--memory", "cuda", "--suite", "probe", "--launch", "procs", "--ranks", "2", "--limit", "20"},
+			Env: append(append([]string{"NCCL_DEBUG=INFO"}, environment...), c.env...), Deadline: 30 * time.Second})
+		if r.Failed() || strings.Count(r.Stdout+r.Stderr, "executor: ") != 2 || !strings.Contains(r.Stdout+r.Stderr, c.want) {
+			t.Errorf("%v: want two lines with %q: %s", c.env, c.want, r)
+		}
+	}
+}
+
 func TestCuda(t *testing.T) {
 	some := []int{1, 2, 5, 8}
 	for _, s := range []suite{
@@ -132,6 +163,7 @@ func TestCuda(t *testing.T) {
 		{name: "signals", ranks: some, launches: allLaunches},
 		{name: "signalsapart", ranks: []int{2, 5}, launches: []string{"threads", "group"}},
 		{name: "signalabort", ranks: []int{2, 5}, launches: []string{"procs"}},
+		{name: "zerocta", ranks: some, launches: allLaunches},
 		{name: "calls", ranks: allRanks, launches: []string{"procs", "group"}},
 		{name: "footprint", ranks: []int{2, 8}, launches: allLaunches},
 	} {

@@ -86,7 +86,7 @@ def faults(r):
     devices = dict(GCCL_TEST_DEVICES=str(max(GPUS, 1)))
     n = max(2, COUNTS[-1] if COUNTS else 2)
     for name, part, text, launches in (
-        ("killed", "4", "a killed rank frees the others within 5 s with its name", ("procs",)), ("replayabort", "4", "abort during a captured replay", ("procs",)),
+        ("killed", "4", "a killed rank frees the others within 5 s with its name", ("procs",)), ("replayabort", "4", "abort during a captured replay", ("procs",)), ("zerocta", "3c", "data by copies of the driver", ("threads", "procs")),
         ("fill", "4", "kernels that fill the GPUs", ("threads", "procs", "group")), ("crossed", "4", "communicators in different order", ("threads", "procs", "group")),
         ("capture", "4", "graphs", ("threads", "procs", "group")),
     ):

@@ -55,6 +55,8 @@ def suites(r):
     ):
         where = (("group", 2), ("group", 4)) if name == "forkjoin" else (("threads", 2), ("procs", 4), ("group", 4))
         r.judge("5", text, [suite(r, "cuda", name, launch, n) for launch, n in where])
+    r.judge("3c", "copies and memory operations only", [suite(r, "cuda", "zerocta", launch, n) for launch, n in (("procs", 2), ("threads", 3), ("group", 4))]
+            + [suite(r, "hostapi", "pairs", "procs", 3, env={"NCCL_CTA_POLICY": "ZERO"}, label=" copies")])
     r.judge("8", "one-sided operations in graphs", [suite(r, "cuda", "signals", launch, n) for launch, n in (("procs", 2), ("procs", 4), ("group", 4))]
             + [suite(r, "cuda", "signalabort", "procs", 2), suite(r, "cuda", "signalsapart", "threads", 2)])
     r.judge("7", "a killed peer frees the others within 5 s with its name", [suite(r, "cuda", "killed", "procs", n, 30) for n in (2, 4)])

@@ -49,6 +49,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->nranks = id->nranks;
   c->lsa_size = id->lsa_size;
   c->device_api = id->device_api;
+  c->copies = id->copies;
   c->blocking = id->blocking;
   c->crowded = id->crowded;
   c->check = id->check;

@@ -87,5 +87,6 @@ void suite_calls(struct team *);
 void suite_signals(struct team *);
 void suite_signalsapart(struct team *);
 void suite_signalabort(struct team *);
+void suite_zerocta(struct team *);
 
 #endif

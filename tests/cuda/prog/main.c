@@ -29,6 +29,7 @@ int main(int argc, char **argv) {
       {"signals", suite_signals, 1},
       {"signalsapart", suite_signalsapart, 0},
       {"signalabort", suite_signalabort, 0},
+      {"zerocta", suite_zerocta, 0},
       {NULL, NULL, 0},
   };
   mem_mode = MEM_MODE_CUDA;

@@ -55,8 +55,8 @@ static int boxes_check(struct boxes *b, struct team *t, int i, int peer, int rou
 static void put_all(struct boxes *b, struct team *t, ncclComm_t *comm, void **stream) {
   for (int i = 0; i < t->nlocal; i++)
     for (int p = 0; p < t->nranks; p++)
-      OK(t->first + i, ncclPutSignal(b->mem[i].at, N, ncclInt32, p, b->win[i], b->part * (size_t)(1 + t->first + i), 0, 0, 0, comm[i],
-                                     stream[i]));
+      OK(t->first + i,
+         ncclPutSignal(b->mem[i].at, N, ncclInt32, p, b->win[i], b->part * (size_t)(1 + t->first + i), 0, 0, 0, comm[i], stream[i]));
 }
 
 static void wait_all(struct team *t, ncclComm_t *comm, void **stream) {
