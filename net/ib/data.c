@@ -3,7 +3,7 @@
 
 /* Takes a work request: 1 taken, 0 no room, otherwise an error. */
 int data_take(conn *c, const gccl_net_wr *w, char *why) {
-  int rc = gccl_net_check(w, why);
+  int rc = gccl_net_check(&c->base, w, why);
   if (rc) return rc;
   if (c->op_tail - c->op_head == IB_OPS) return 0;
   if (c->op_head == c->op_tail) c->busy_since = ib_now();

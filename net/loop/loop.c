@@ -80,7 +80,7 @@ static int send(ring *r, const gccl_net_wr *w) {
 /* 1: done, 0: no room, otherwise an error. */
 static int execute(end *e, end *peer, const gccl_net_wr *w, char *why) {
   loop *l = (loop *)e->base.ep;
-  int rc = gccl_net_check(w, why);
+  int rc = gccl_net_check(&e->base, w, why);
   if (rc) return rc;
   if (w->flags & GCCL_NET_SIGNALED && !gccl_dones_room(&l->dones)) return 0;
   unsigned char *at = NULL;

@@ -102,7 +102,7 @@ static int execute_at_once(shm_conn *c, shm_ep *ep, const gccl_net_wr *w) {
 /* 1: taken, 0: no room, otherwise an error. */
 int shm_execute(shm_conn *c, const gccl_net_wr *w, char *why) {
   shm_ep *ep = (shm_ep *)c->base.ep;
-  int rc = gccl_net_check(w, why);
+  int rc = gccl_net_check(&c->base, w, why);
   if (rc) return rc;
   if (!execute_at_once(c, ep, w)) {
     if (c->op_tail - c->op_head == SHM_OPS) return 0;

@@ -18,8 +18,9 @@ enum {
   SOCK_HEADS = 512,     /* bytes that are read with it: heads and messages */
   SOCK_ACK_BYTES = 256 << 10,
   SOCK_ACK_FRAMES = 16,
-  SOCK_QUIET = 256, /* polls without anything new before a lazy connection acknowledges */
-  SOCK_DIRECT = 2,  /* up to so many streams are read without asking epoll first */
+  SOCK_QUIET = 256,    /* polls without anything new before a lazy connection acknowledges */
+  SOCK_QUIET_ONE = 32, /* the same over one stream, where only closing waits for it */
+  SOCK_DIRECT = 2,     /* up to so many streams are read without asking epoll first */
 };
 
 typedef struct conn conn;
@@ -55,6 +56,7 @@ typedef struct {
   frame in;
   int bulk;
   int in_payload;      /* a head was read and its payload is not complete */
+  int waits;           /* for the place of the payload: nothing more is read until the caller names it */
   uint64_t need;       /* bytes of it that are missing */
   unsigned char *into; /* NULL: dropped */
   unsigned char small[GCCL_NET_TEXT];
@@ -65,7 +67,7 @@ enum { DEAD_EOF = -1, DEAD_FRAME = -2, DEAD_RESET = -3, DEAD_SILENT = -4 };
 
 typedef struct {
   uint8_t op, signaled, answered, weak;
-  uint32_t key, mine, after;
+  uint32_t key, mine, number;
   uint64_t cookie, bytes, off, loff, moved, got, first, last; /* numbers of its frames: [first, last) */
   const unsigned char *local;
   unsigned char data[GCCL_NET_MSG];

@@ -12,7 +12,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are little-end
 #define FRAME_MAGIC 0x4e47u /* "GN" */
 
 enum {
-  FRAME_DATA = 1,  /* len bytes for key at off */
+  FRAME_DATA = 1,  /* len bytes for key at off; without a key: of SEND number aux, from its byte off on */
   FRAME_MSG,       /* a message: after is the number of frames before it that it waits for, FRAME_ALL: all */
   FRAME_ASK,       /* a GET: key and off to read from, the payload is frame_ask */
   FRAME_ACK,       /* nothing but ack. From here on frames have no number */

@@ -23,11 +23,24 @@ static gccl_net_mr *target(conn *c, const frame *f) {
   return NULL;
 }
 
+/* Whether a frame is part of a SEND, whose place the caller names. */
+static int lands(const conn *c, const frame *f) { return f->kind == FRAME_DATA && !f->key && c->base.land; }
+
+/* Asks for the place of a payload that has none yet. */
+static void land(stream *s) {
+  conn *c = s->c;
+  frame *f = &s->in;
+  s->into = f->flags ? GCCL_NET_NOWHERE : c->base.land(c->base.user, f->aux, f->off, f->len);
+  s->waits = !s->into;
+  if (s->into == GCCL_NET_NOWHERE) in_gave_up(c, "sent data that has no place");
+}
+
 /* A head has come and is believable: where does its payload go? */
 void in_begin(stream *s) {
   conn *c = s->c;
   frame *f = &s->in;
   s->need = f->len;
+  s->waits = 0;
   s->into = s->small; /* frame_wrong has checked that all but DATA fit */
   if (!frame_numbered(f)) return;
   if (f->seq >= c->arrived + FRAME_WINDOW) {
@@ -39,13 +52,25 @@ void in_begin(stream *s) {
     return;
   }
   if (f->kind != FRAME_DATA) return;
+  if (lands(c, f)) {
+    land(s);
+    return;
+  }
   gccl_net_mr *m = target(c, f);
   if (m && f->len > GCCL_NET_MSG) s->into = m->addr + f->off;
 }
 
-/* Before more of a payload is taken in: its memory may be gone by now. */
+/* Before more of a payload is taken in: its memory may be gone by now, or there. */
 void in_resume(stream *s) {
-  if (s->into && s->in.kind == FRAME_DATA && s->in.len > GCCL_NET_MSG) (void)target(s->c, &s->in);
+  conn *c = s->c;
+  const frame *f = &s->in;
+  if (s->waits)
+    land(s);
+  else if (s->into && lands(c, f)) {
+    if (c->base.land(c->base.user, f->aux, f->off, f->len) != s->into - (f->len - s->need))
+      in_gave_up(c, "sent the end of something before all of it");
+  } else if (s->into && s->in.kind == FRAME_DATA && s->in.len > GCCL_NET_MSG)
+    (void)target(s->c, &s->in);
 }
 
 static void advance(conn *c) {
@@ -146,7 +171,7 @@ void in_finish(stream *s) {
   if (f->kind == FRAME_ASK) {
     asked(c, f, s->small);
   } else {
-    if (f->len <= GCCL_NET_MSG) {
+    if (f->len <= GCCL_NET_MSG && !lands(c, f)) {
       gccl_net_mr *m = target(c, f);
       if (!m) return;
       gccl_net_store_small(m->addr + f->off, s->small, f->len);
@@ -192,11 +217,13 @@ int in_deliver(conn *c, gccl_net_event *ev, int max) {
 }
 
 /* Acknowledges what has arrived, unless frames of ours have done it or more is coming in. An answer of the caller may carry
- * it: so not in the poll that brought it. */
+ * it: so not in the poll that brought it. Over one stream the sender needs it for nothing but its window. */
 void in_acknowledge(conn *c, int received) {
   if (!c->owed_frames) return;
-  int many = c->owed_frames >= SOCK_ACK_FRAMES || c->owed_bytes >= SOCK_ACK_BYTES;
-  if (!many && (received || (c->base.lazy && ++c->quiet < SOCK_QUIET))) return;
+  int one = c->nstreams == 1;
+  int many = one ? c->owed_frames >= FRAME_WINDOW / 4 : c->owed_frames >= SOCK_ACK_FRAMES || c->owed_bytes >= SOCK_ACK_BYTES;
+  uint32_t quiet = c->base.lazy ? SOCK_QUIET : one ? SOCK_QUIET_ONE : 0;
+  if (!many && (received || ++c->quiet < quiet)) return;
   c->quiet = 0;
   c->want_ack = 1;
 }

@@ -3,7 +3,7 @@
 
 /* Takes a work request: 1 taken, 0 no room, otherwise an error. */
 int out_take(conn *c, const gccl_net_wr *w, char *why) {
-  int rc = gccl_net_check(w, why);
+  int rc = gccl_net_check(&c->base, w, why);
   if (rc) return rc;
   if (c->op_tail - c->op_head == SOCK_OPS) return 0;
   if (c->op_head == c->op_tail) {
@@ -20,13 +20,14 @@ int out_take(conn *c, const gccl_net_wr *w, char *why) {
   o->off = w->roff;
   o->loff = w->loff;
   if (w->remote) o->key = w->remote->key[0];
-  if (w->op == GCCL_NET_PUT || w->op == GCCL_NET_GET) {
+  if (w->op == GCCL_NET_PUT || w->op == GCCL_NET_GET || w->op == GCCL_NET_SEND) {
     o->local = w->local->addr + w->loff;
     o->mine = gccl_mrt_key((const gccl_mrt_entry *)w->local);
   } else if (w->op != GCCL_NET_FLUSH) {
     memcpy(o->data, w->data, w->bytes);
   }
-  if (w->op <= GCCL_NET_PUT_INLINE) gccl_net_count(&c->base.stats.tx_bytes, w->bytes);
+  if (w->op == GCCL_NET_SEND) o->number = (uint32_t)w->roff, o->off = o->key = 0;
+  if (w->op <= GCCL_NET_PUT_INLINE || w->op == GCCL_NET_SEND) gccl_net_count(&c->base.stats.tx_bytes, w->bytes);
   if (w->op == GCCL_NET_MSGSEND) gccl_net_count(&c->base.stats.tx_msgs, 1);
   gccl_net_count(&c->base.stats.tx_ops, 1);
   return 1;
@@ -72,8 +73,8 @@ static segment *next_frame(conn *c, uint8_t kind, uint32_t len, stream **on) {
 
 static void queue_frame(conn *c, stream *s) { give(c, s, c->seq++); }
 
-/* Puts a range into frames. Returns whether all of it is. */
-static int send_range(conn *c, uint8_t flags, uint32_t key, uint64_t off, const unsigned char *from, uint64_t bytes, uint64_t *moved) {
+/* Puts a range into frames like this one. Returns whether all of it is. */
+static int send_range(conn *c, const frame *like, const unsigned char *from, uint64_t bytes, uint64_t *moved) {
   /* Pieces that keep all streams busy, but not so small that heads and system calls count. */
   uint64_t piece = bytes / (uint64_t)c->alive;
   if (piece < 64 << 10) piece = 64 << 10;
@@ -83,9 +84,10 @@ static int send_range(conn *c, uint8_t flags, uint32_t key, uint64_t off, const 
     uint64_t n = bytes - *moved < piece ? bytes - *moved : piece;
     segment *g = next_frame(c, FRAME_DATA, (uint32_t)n, &s);
     if (!g) return 0;
-    g->head.flags = flags;
-    g->head.key = key;
-    g->head.off = off + *moved;
+    g->head.flags = like->flags;
+    g->head.key = like->key;
+    g->head.aux = like->aux;
+    g->head.off = like->off + *moved;
     g->from = from + *moved;
     queue_frame(c, s);
     *moved += n;
@@ -97,7 +99,8 @@ static int op_frames(conn *c, op *o) {
   stream *s;
   segment *g;
   switch (o->op) {
-  case GCCL_NET_PUT: return send_range(c, 0, o->key, o->off, o->local, o->bytes, &o->moved);
+  case GCCL_NET_PUT:
+  case GCCL_NET_SEND: return send_range(c, &(frame){.key = o->key, .off = o->off, .aux = o->number}, o->local, o->bytes, &o->moved);
   case GCCL_NET_PUT_INLINE:
     if (!(g = next_frame(c, FRAME_DATA, (uint32_t)o->bytes, &s))) return 0;
     g->head.key = o->key;
@@ -147,7 +150,8 @@ void out_frames(conn *c) {
       in_gave_up(c, "reads memory that is not registered");
       return;
     }
-    if (!send_range(c, FRAME_GOT, a->answer, a->answer_off, m->addr + a->off, a->bytes, &a->moved)) break;
+    frame like = {.flags = FRAME_GOT, .key = a->answer, .off = a->answer_off};
+    if (!send_range(c, &like, m->addr + a->off, a->bytes, &a->moved)) break;
   }
   for (; c->op_next != c->op_tail; c->op_next++) {
     op *o = &c->op[c->op_next % SOCK_OPS];

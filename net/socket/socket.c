@@ -134,6 +134,11 @@ static void receive_all(endpoint *e) {
     stream *s = ready[i].data.ptr;
     if (s && !s->dead && !s->c->told) s->c->received |= stream_receive(s) > 0;
   }
+  for (gccl_net_conn *p = gccl_conns_first(&e->conns); p; p = gccl_conns_next(p)) {
+    conn *c = (conn *)p;
+    for (int i = 0; p->land && i < c->nstreams && !c->told; i++) /* the kernel may have nothing more of what waits */
+      if (!c->streams[i]->dead && c->streams[i]->waits) c->received |= stream_receive(c->streams[i]) > 0;
+  }
 }
 
 static int socket_poll(gccl_net_ep *ep, gccl_net_event *ev, int max) {
@@ -308,6 +313,7 @@ gccl_net_conn *gccl_socket_conn(gccl_net_ep *ep, int32_t peer, const int *fds, c
   c->base.ops = &socket_ops;
   c->base.ep = ep;
   c->base.peer = peer;
+  c->base.sends = n == 1; /* of several one could die whose frames have to go behind one that waits for its place until they have come */
   int rc = 0;
   for (int i = 0; i < n && !rc; i++) {
     stream *s = calloc(1, sizeof *s);

@@ -173,9 +173,9 @@ static void frame_done(stream *s) {
   in_finish(s);
 }
 
-/* Takes frames out of the buffer as far as they are there. */
+/* Takes frames out of the buffer as far as they are there, and have places. */
 static void parse(stream *s) {
-  while (!s->dead && !gccl_net_faulted(&s->c->base.fault)) {
+  while (!s->dead && !gccl_net_faulted(&s->c->base.fault) && !s->waits) {
     uint32_t have = s->in_end - s->in_at;
     if (!s->in_payload) {
       if (have < sizeof(frame)) return;
@@ -190,6 +190,7 @@ static void parse(stream *s) {
       if (gccl_net_faulted(&s->c->base.fault)) return;
       s->in_payload = 1;
       if (frame_numbered(&s->in) && s->in.kind == FRAME_DATA) s->bulk = s->in.len > SOCK_BULK;
+      if (s->waits) return;
     }
     uint64_t n = have < s->need ? have : s->need;
     if (n && s->into) memcpy(s->into, s->buffer + s->in_at, n);
@@ -206,7 +207,11 @@ int stream_receive(stream *s) {
   int64_t got = 0;
   for (int tries = 0; !s->dead && !gccl_net_faulted(&s->c->base.fault) && got < RECEIVE_BUDGET;) {
     if (s->in_payload) in_resume(s);
-    if (gccl_net_faulted(&s->c->base.fault)) break;
+    if (gccl_net_faulted(&s->c->base.fault) || s->waits) break;
+    if (s->in_payload && s->in_at != s->in_end) { /* what was read before its place was there */
+      parse(s);
+      continue;
+    }
     memmove(s->buffer, s->buffer + s->in_at, s->in_end - s->in_at);
     s->in_end -= s->in_at;
     s->in_at = 0;

@@ -57,6 +57,7 @@ const (
 	Get       Op = C.GCCL_NET_GET
 	Msg       Op = C.GCCL_NET_MSGSEND
 	Flush     Op = C.GCCL_NET_FLUSH
+	Send      Op = C.GCCL_NET_SEND // to number Off
 )
 
 // Work is a gccl_net_wr.

@@ -18,6 +18,7 @@
  *   happen-before the return of that poll in its thread (an acquire; a GPU or another thread needs a release of the
  *   receiver's). A strong message covers everything put before it on its connection, and strong messages arrive in the order
  *   of posting. A weak one covers the work request posted immediately before it (which may be in an earlier batch), and may overtake.
+ * - A SEND is unordered like a PUT. One whose place is not there yet may hold up all that was posted behind it.
  * - Completions of a connection come in the order of posting; a completion covers all work before it. It says: sources may be
  *   used again, destinations of GETs are filled. It says nothing of memory at the peer: only messages do.
  *
@@ -104,6 +105,11 @@ struct gccl_net_conn {
   gccl_net_fault fault;
   gccl_net_stats stats;
   int lazy; /* set by the caller before anything arrives: nobody waits for the completions of the peer's work, so acknowledge late (socket) */
+  int sends; /* set by the transport: it carries GCCL_NET_SEND, which asks for no registration of the receiver and no news of it (socket) */
+  /* For them, set by the caller before anything arrives: the place of this part of the SEND with that number, which stays
+   * until all of it is covered by a message. NULL: there is none yet, poll asks again, and wait may return at once meanwhile.
+   * GCCL_NET_NOWHERE: there will be none, and the connection fails. */
+  unsigned char *(*land)(void *user, uint32_t number, uint64_t off, uint64_t bytes);
   _Atomic uint32_t unsent; /* of socket and ib: whether posted work waits for another call before it is the kernel's or the NIC's */
 };
 
@@ -114,6 +120,8 @@ typedef struct {
   int32_t dmabuf;
   uint64_t dmabuf_offset;
 } gccl_net_mem;
+
+#define GCCL_NET_NOWHERE ((unsigned char *)-1)
 
 /* A registration. blob goes to the peers, who import it. Transports append their own. */
 typedef struct {
@@ -137,6 +145,7 @@ enum gccl_net_op {
   GCCL_NET_MSGSEND = 4,    /* data, bytes ≤ GCCL_NET_MSG, to the receiver's poll */
   GCCL_NET_FLUSH =
       5, /* moves nothing; its completion covers all before it, and what GETs brought is visible to devices that read this memory */
+  GCCL_NET_SEND = 6, /* where conn->sends: local + loff → the place that the receiver names for the number roff, bytes */
 };
 
 enum {
@@ -237,10 +246,11 @@ static inline void gccl_net_count(_Atomic uint64_t *c, uint64_t n) {
 static inline int gccl_net_within(uint64_t size, uint64_t off, uint64_t bytes) { return off <= size && bytes <= size - off; }
 
 /* Checks a work request against both registrations: 0 or GCCL_NET_EINVAL with a text. */
-__attribute__((unused)) static int gccl_net_check(const gccl_net_wr *w, char *why) {
+__attribute__((unused)) static int gccl_net_check(const gccl_net_conn *c, const gccl_net_wr *w, char *why) {
   int moves = w->op == GCCL_NET_PUT || w->op == GCCL_NET_GET;
-  if (w->op < GCCL_NET_PUT || w->op > GCCL_NET_FLUSH) return gccl_net_why(why, GCCL_NET_EINVAL, "work request has operation %u", w->op);
-  if (moves && (!w->local || !gccl_net_within(w->local->bytes, w->loff, w->bytes)))
+  if (w->op < GCCL_NET_PUT || w->op > (c->sends ? GCCL_NET_SEND : GCCL_NET_FLUSH))
+    return gccl_net_why(why, GCCL_NET_EINVAL, "%s: work request has operation %u", c->ops->name, w->op);
+  if ((moves || w->op == GCCL_NET_SEND) && (!w->local || !gccl_net_within(w->local->bytes, w->loff, w->bytes)))
     return gccl_net_why(why, GCCL_NET_EINVAL, "%llu bytes at offset %llu are not inside the local registration of %llu bytes",
                         (unsigned long long)w->bytes, (unsigned long long)w->loff, (unsigned long long)(w->local ? w->local->bytes : 0));
   if ((moves || w->op == GCCL_NET_PUT_INLINE) && (!w->remote || !gccl_net_within(w->remote->bytes, w->roff, w->bytes)))

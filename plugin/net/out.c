@@ -98,7 +98,7 @@ static int send_op(np_conn *c, np_op *o) {
 
 int np_take(np_conn *c, const gccl_net_wr *w, char *why) {
   np_ep *e = (np_ep *)c->base.ep;
-  int rc = gccl_net_check(w, why);
+  int rc = gccl_net_check(&c->base, w, why);
   if (rc) return rc;
   if (c->op_tail - c->op_head == NP_OPS) return 0;
   int far = w->op <= GCCL_NET_GET && w->remote->key[1];

@@ -196,7 +196,7 @@ func refuse(err error) C.int {
 
 // The handle: magic, name of the connection, secret, address and port of the listener; at its end the sender keeps what it is making.
 const (
-	handleMagic = "GCCLsv01"
+	handleMagic = "GCCLsv02"
 	handleState = C.NP_HANDLE - 8
 )
 

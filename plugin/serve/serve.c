@@ -8,7 +8,8 @@
 
 /* What the ends tell each other. Messages are numbered on both sides alike: the n-th send fills the n-th receive. The receiver tells a
  * registration, where the bytes of a receive are to go, and how many receives it has finished. The sender sends a small message, whose
- * bytes are behind the head or in the slot of its number, tells that it has filled a receive, or that it waits for the place of one. */
+ * bytes are behind the head or in the slot of its number, tells that it has filled a receive, or that it waits for the place of one. Where
+ * the transport carries sends nobody tells or waits for places: bytes of a large message leave at once, and wait for it on their way. */
 enum { SAY_REG = 1, SAY_PLACE, SAY_TAKEN, SAY_SMALL, SAY_FILLED, SAY_WANT };
 
 typedef struct {
@@ -170,19 +171,21 @@ static int send_small(sv_comm *c, sv_request *q) {
 
 static int send_large(sv_comm *c, sv_request *q) {
   uint32_t at = c->next % SV_REQUESTS;
-  if (!c->place[at].here) {
+  int sends = c->conn->sends;
+  if (!sends && !c->place[at].here) {
     say s = {.h = {.kind = SAY_WANT, .seq = c->next}, .bytes = q->bytes};
     if (!c->asked) c->asked = tell(c, &s, sizeof s);
     return 0;
   }
-  if (q->bytes > c->place[at].bytes) return broken(c, NP_INVALID_USAGE, "a message is longer than the buffer that was posted for it"), 0;
+  if (!sends && q->bytes > c->place[at].bytes)
+    return broken(c, NP_INVALID_USAGE, "a message is longer than the buffer that was posted for it"), 0;
   say s = {.h = {.kind = SAY_FILLED, .seq = c->next}, .bytes = q->bytes};
-  gccl_net_wr w[2] = {{.op = GCCL_NET_PUT,
+  gccl_net_wr w[2] = {{.op = sends ? GCCL_NET_SEND : GCCL_NET_PUT,
                        .bytes = q->bytes,
                        .local = q->mr->mr,
                        .loff = (uint64_t)(q->data - q->mr->mr->addr),
-                       .remote = &c->theirs[c->place[at].id],
-                       .roff = c->place[at].off},
+                       .remote = sends ? NULL : &c->theirs[c->place[at].id],
+                       .roff = sends ? c->next : c->place[at].off},
                       message(&s, sizeof s)};
   w[1].flags = GCCL_NET_SIGNALED;
   w[1].cookie = c->next;
@@ -256,6 +259,17 @@ static void sender_heard(sv_comm *c, const unsigned char *data, uint32_t bytes) 
 
 /* ---- Receiver -------------------------------------------------------------------------------------------------------- */
 
+/* Where a part of a large message goes that nobody was told the place of: NULL while it is not posted. */
+static unsigned char *land(void *arg, uint32_t seq, uint64_t off, uint64_t bytes) {
+  sv_comm *c = arg;
+  uint32_t posted = atomic_load_explicit(&c->posted, memory_order_acquire) - c->done;
+  if (seq - c->done >= posted) return NULL;
+  sv_request *q = request_at(c, seq);
+  if (gccl_net_within(q->bytes, off, bytes)) return q->data + off;
+  broken(c, NP_INVALID_USAGE, "a message is longer than the buffer that was posted for it");
+  return GCCL_NET_NOWHERE;
+}
+
 /* Tells the sender of a registration, at its first use. Whether it knows it now. */
 static int tell_reg(sv_comm *c, sv_mr *m) {
   if (m->id != NO_ID) return 1;
@@ -306,7 +320,7 @@ static void work_receiver(sv_comm *c) {
     take_small(c, &c->early[c->done % SV_SLOTS].m);
   if ((int32_t)(c->placed - c->done) < 0) c->placed = c->done;
   /* Where messages are small nobody needs to know where the next one would go. */
-  int large = atomic_load_explicit(&c->large, memory_order_relaxed);
+  int large = atomic_load_explicit(&c->large, memory_order_relaxed) && !c->conn->sends;
   while (c->placed != end && (large || (int32_t)(c->wanted - c->placed) > 0) && tell_place(c, c->placed)) c->placed++;
   if ((int32_t)(c->wanted - c->done) < 0) c->wanted = c->done;
   if (c->done - c->told >= SV_SLOTS / 4) {
@@ -475,6 +489,8 @@ sv_comm *sv_comm_new(gccl_net_ep *ep, gccl_net_conn *conn, int sends, int helped
   c->ep = ep;
   c->conn = conn;
   conn->lazy = 1; /* who waits for an acknowledgement is told in a message */
+  conn->land = land;
+  conn->user = c;
   c->sends = sends;
   c->go = go;
   c->slots_told.id = NO_ID;

@@ -142,6 +142,15 @@ func received(t *testing.T) map[string]int {
 	return out
 }
 
+// Receives that are posted after their messages have left: the sender does not wait for them.
+func TestLateReceives(t *testing.T) {
+	prog := filepath.Join(t.TempDir(), "late")
+	gcc(t, "-DV=11", "-o", prog, "prog/late.c", "-ldl")
+	for name, env := range map[string][]string{"gccl": nil, "helped": {"NCCL_SOCKET_NTHREADS=1"}} {
+		t.Run(name, func(t *testing.T) { run(t, env, prog, ours(t)) })
+	}
+}
+
 // The program that measures; here its bytes count: 16 MiB each way at once.
 func TestSpeedProgram(t *testing.T) {
 	prog := filepath.Join(t.TempDir(), "speed")

@@ -25,6 +25,20 @@ func (p *Pair) Post(i int, work ...transport.Work) {
 	p.s[i].post(p.s[1-i], work...)
 }
 
+// Messages are those of an end after so many turns.
+func (p *Pair) Messages(i, turns int) (all [][]byte) {
+	for range turns {
+		poll(p.s[0], p.s[1])
+	}
+	for {
+		e, ok := p.s[i].take(transport.Message)
+		if !ok {
+			return all
+		}
+		all = append(all, e.Data)
+	}
+}
+
 // Message and Done wait for the next one at an end.
 func (p *Pair) Message(i int) []byte {
 	p.s[i].t.Helper()

@@ -16,6 +16,7 @@
 
 enum {
   PIECE = 512 << 10, /* of a large message: the step of NCCL's Simple protocol with its default buffers */
+  STEP = 128 << 10,  /* of a send to another host: NCCL_P2P_NET_CHUNKSIZE */
   DEPTH = 8,         /* pieces under way: NCCL_STEPS */
   BIG = 16 << 20,
   SMALL_OPS = 300,
@@ -116,15 +117,54 @@ static void ping_by_tcp(size_t bytes, int ops) {
       by_tcp(0, bytes), by_tcp(bytes, 0);
 }
 
+/* ops messages from the first to the second, each in pieces as NCCL's proxies make them of a send and a receive: nothing of the next is posted
+ * before all of this one is complete. Without an answer in between, so that the sender is ahead as far as the network lets it. */
+static void row_by_plugin(size_t bytes, int ops) {
+  int n = (int)((bytes + STEP - 1) / STEP), tag = 0;
+  void *q[DEPTH];
+  CHECK(n <= DEPTH);
+  for (int i = 0; i < ops; i++) {
+    for (int k = 0; k < n;) {
+      size_t size = bytes - (size_t)k * STEP < STEP ? bytes - (size_t)k * STEP : STEP, room = STEP;
+      void *at = me.in + (size_t)k * STEP, *m = me.recv_mr;
+      q[k] = me.first ? send_one(me.send, me.out + (size_t)k * STEP, size, tag, me.send_mr) : receive(me.recv, 1, &at, &room, &tag, &m);
+      k += q[k] != NULL;
+      CHECK(now() < end);
+    }
+    for (int k = 0, done, size; k < n; k += done) {
+      CHECK(net->test(q[k], &done, &size) == NP_OK);
+      CHECK(now() < end);
+    }
+  }
+}
+/* A head of four bytes, then the data: what NCCL's own sockets do with one socket and no threads (src/transport/net_socket.cc, 2.28). */
+static void row_by_tcp(size_t bytes, int ops) {
+  for (int i = 0; i < ops; i++)
+    for (size_t k = 0; k < bytes; k += STEP) {
+      size_t size = bytes - k < STEP ? bytes - k : STEP;
+      if (me.first)
+        by_tcp(4, 0), by_tcp(size, 0);
+      else
+        by_tcp(0, 4), by_tcp(0, size);
+    }
+}
+
 typedef void mover(size_t out, size_t in);
 typedef void pinger(size_t bytes, int ops);
 static const struct {
   mover *move;
-  pinger *ping;
-} contender[2] = {{by_plugin, ping_by_plugin}, {by_tcp, ping_by_tcp}};
+  pinger *ping, *row;
+} contender[2] = {{by_plugin, ping_by_plugin, row_by_plugin}, {by_tcp, ping_by_tcp, row_by_tcp}};
 
-/* Half a round trip; one way with a small answer; both ways at once. */
+/* Half a round trip; messages in a row; one way with a small answer; both ways at once. */
 static void round_trips(int who_, size_t bytes, int ops) { contender[who_].ping(bytes, ops); }
+static void in_a_row(int who_, size_t bytes, int ops) {
+  contender[who_].row(bytes, ops);
+  if (me.first) /* all have arrived */
+    contender[who_].move(0, 1);
+  else
+    contender[who_].move(1, 0);
+}
 static void one_way(int who_, size_t bytes, int ops) {
   for (int i = 0; i < ops; i++)
     if (me.first)
@@ -145,7 +185,12 @@ static const struct {
 } cases[] = {
     {"half round trip", round_trips, 8, SMALL_OPS, 0.5},
     {"half round trip", round_trips, 4096, SMALL_OPS, 0.5},
-    {"half round trip", round_trips, 65536, SMALL_OPS, 0.5},
+    {"half round trip", round_trips, 32768, SMALL_OPS, 0.5},
+    {"half round trip", round_trips, 262144, SMALL_OPS, 0.5},
+    {"in a row", in_a_row, 4096, SMALL_OPS, 1},
+    {"in a row", in_a_row, 32768, SMALL_OPS, 1},
+    {"in a row", in_a_row, 262144, SMALL_OPS, 1},
+    {"in a row", in_a_row, 1 << 20, BIG_OPS * 8, 1},
     {"one way", one_way, BIG, BIG_OPS, 1},
     {"both ways", both_ways, 65536, SMALL_OPS, 1},
     {"both ways", both_ways, 1 << 20, BIG_OPS * 8, 1},
