@@ -43,6 +43,8 @@ int32_t gccl_bridge_device_meet(const gccl_device_api *d, struct ncclComm *c, co
   return d->meet(c, hellos, text);
 }
 
+uint64_t gccl_bridge_device_progress(const gccl_device_api *d, struct ncclComm *c, uint64_t *called) { return d->progress(c, called); }
+
 int32_t gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c) { return d->leave(c); }
 
 int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, uintptr_t ptr, uint64_t size, void *out, int32_t max,

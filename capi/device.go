@@ -98,6 +98,11 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 		},
 		Mover:      uintptr(unsafe.Pointer(d.mover)),
 		FreeMemory: func(p uintptr) { C.gccl_bridge_memory_free(d, C.uintptr_t(p)) },
+		Progress: func(c control.Comm) (finished, called uint64) {
+			var n C.uint64_t
+			finished = uint64(C.gccl_bridge_device_progress(d, (*C.struct_ncclComm)(c.Pointer()), &n))
+			return finished, uint64(n)
+		},
 		Leave: func(c control.Comm) bool {
 			return C.gccl_bridge_device_leave(d, (*C.struct_ncclComm)(c.Pointer())) == 0
 		},

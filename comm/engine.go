@@ -77,6 +77,8 @@ type Device struct {
 	FreeMemory func(p uintptr)
 	// Mover is the device's gccl_mover_ops.
 	Mover uintptr
+	// Progress is the last collective that has ended in this rank's streams, and the last that it has called. It asks the driver.
+	Progress func(c control.Comm) (finished, called uint64)
 	// Leave is called before the areas go, when nothing of the communicator is in flight. It says whether they may go: a replay of a
 	// graph may still look at them after an abort.
 	Leave func(c control.Comm) bool

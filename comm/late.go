@@ -24,7 +24,7 @@ import (
 type roll struct {
 	seq      uint64 // the collective in question; 0: none is in flight
 	what     string // its call
-	finished uint64 // last collective that this rank has finished; on CUDA nothing is known
+	finished uint64 // last collective that this rank has finished
 	ranks    []mark
 }
 
@@ -39,15 +39,12 @@ type mark struct {
 // roll looks at the memory of the ranks. seq 0: the collective that this rank is in. Preconditions: the communicator is among the
 // living, whose lock is held.
 func (c *Comm) roll(seq uint64) roll {
-	reached, on := c.ctl.InFlight()
 	r := roll{seq: seq, ranks: make([]mark, c.nranks)}
-	readable := c.nranks > 1 && c.device() == nil
-	r.finished = reached
-	if readable {
-		r.finished = c.ctl.Finished(c.rank)
-	}
-	if r.seq == 0 && on && reached > r.finished {
-		r.seq = reached
+	readable := c.nranks > 1
+	finished, running := c.reached()
+	r.finished = finished
+	if r.seq == 0 {
+		r.seq = running
 	}
 	for q := range r.ranks {
 		m := &r.ranks[q]
@@ -66,6 +63,26 @@ func (c *Comm) roll(seq uint64) roll {
 		}
 	}
 	return r
+}
+
+// reached is the last collective that this rank has finished, and the one that it is in; 0: in none.
+func (c *Comm) reached() (finished, running uint64) {
+	if d := c.device(); d != nil {
+		finished, called := d.Progress(c.ctl)
+		if called > finished {
+			running = finished + 1
+		}
+		return finished, running
+	}
+	called, on := c.ctl.InFlight()
+	finished = called
+	if c.nranks > 1 {
+		finished = c.ctl.Finished(c.rank)
+	}
+	if on && called > finished {
+		running = called
+	}
+	return finished, running
 }
 
 // processOf says how the process of a rank is, as far as this one can see.

@@ -61,6 +61,8 @@ static int32_t meet(struct ncclComm *c, const void *all, char *text) { return gc
 
 static int32_t leave(struct ncclComm *c) { return c->cuda ? gccl_cuda_comm_leave(c->cuda) : 0; }
 
+static uint64_t progress(struct ncclComm *c, uint64_t *called) { return gccl_cuda_progress(c->cuda, called); }
+
 static int32_t window_offer(struct ncclComm *c, void *ptr, uint64_t size, void *out, int32_t max, int32_t *rc, char *text) {
   if ((size_t)max < sizeof(gccl_cuda_ref)) return -1;
   *rc = gccl_cuda_window_offer(c->cuda, ptr, size, out, text, GCCL_TEXT);
@@ -84,6 +86,7 @@ const gccl_device_api gccl_cuda_device_api = {.hello = hello,
                                               .meet = meet,
                                               .leave = leave,
                                               .section = gccl_cuda_section_bytes,
+                                              .progress = progress,
                                               .window_offer = window_offer,
                                               .window_map = window_map,
                                               .window_show = window_show,

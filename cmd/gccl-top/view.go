@@ -125,7 +125,7 @@ func (v view) print(out io.Writer) error {
 		for _, m := range c.Members {
 			in := "-"
 			finished := fmt.Sprint(m.Finished)
-			if c.Device == "cuda" { // streams know, the host does not
+			if c.Device == "cuda" && !m.Asked { // its streams are known to its process only
 				finished, in = "?", "?"
 			}
 			if m.Running != 0 {

@@ -29,6 +29,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
   d->cx = x;
   d->creator = gccl_cuda_creator_self();
   d->tail.executor = -1;
+  d->marks.stride = 1;
   atomic_store(&d->refs, 1);
   pthread_mutex_init(&d->guard, NULL);
   pthread_mutex_init(&d->order, NULL);
@@ -197,6 +198,7 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   atomic_store(&d->met, 0);
   if (gccl_cuda_release_end(d)) return 1;
   int entered = gccl_cuda_enter(d->cx, &before) == CUDA_SUCCESS;
+  gccl_cuda_marks_drop(d);
   gccl_cuda_event_unref(d->tail.event);
   d->tail.event = NULL;
   gccl_cuda_imports_drop(d);

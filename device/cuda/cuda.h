@@ -109,7 +109,16 @@ typedef struct {
   uint32_t number;
   CUstream stream;
   uint64_t capture;
+  uint64_t seq; /* the last collective up to there */
 } gccl_cuda_tail;
+
+/* Ends of earlier operations, oldest first: progress.c. */
+enum { GCCL_CUDA_MARKS = 16 };
+typedef struct {
+  gccl_cuda_tail at[GCCL_CUDA_MARKS];
+  int n;
+  uint64_t stride, skipped; /* one end of so many is kept */
+} gccl_cuda_marks;
 
 typedef struct gccl_cuda_comm {
   struct ncclComm *comm;
@@ -126,7 +135,9 @@ typedef struct gccl_cuda_comm {
   uint64_t colls;
   /* The end of the last operation, for the next one if that is on another stream. */
   gccl_cuda_tail tail;
-  pthread_mutex_t guard; /* tail, against whoever waits for the end of all work */
+  gccl_cuda_marks marks;
+  uint64_t finished;     /* the last collective that is known to have ended */
+  pthread_mutex_t guard; /* these three, against whoever waits for the end of all work or looks */
   gccl_cuda_import *imports;
   CUdeviceptr view;                             /* visible.c; 0 before the first window */
   struct gccl_cuda_lent *lent[GCCL_CUDA_SLOTS]; /* lend.c */
@@ -248,6 +259,11 @@ void gccl_cuda_free_waits(gccl_cuda_comm *);
 int gccl_cuda_idle(gccl_cuda_comm *);
 /* Returns 1 if the thread goes on, for graphs that are alive. */
 int gccl_cuda_release_end(gccl_cuda_comm *);
+
+/* --- progress.c --- */
+/* The last collective of this rank that has ended in its stream, and the last that it has called. From any thread; asks the driver. */
+uint64_t gccl_cuda_progress(gccl_cuda_comm *, uint64_t *called);
+void gccl_cuda_marks_drop(gccl_cuda_comm *);
 
 /* Runs the host's part of all batches in this thread; returns the last error. Work goes on in the streams. */
 int gccl_cuda_drive(gccl_cuda_batch *batches, int n);

@@ -131,7 +131,11 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
     x->phase = OP_NEW;
     x->esize = (uint32_t)gccl_dtype_size(x->dtype);
     x->hash = gccl_call_hash(x);
-    if (x->kind == GCCL_DO_COLL) x->seq = ++d->colls;
+    if (x->kind == GCCL_DO_COLL) {
+      x->seq = d->colls + 1;
+      gccl_cuda_joined(d, x);
+      gccl_store(&d->colls, x->seq);
+    }
     if (x->kind == GCCL_DO_SEND) x->seq = ++d->sent[x->root];
     if (x->kind == GCCL_DO_RECV) x->seq = ++d->received[x->root];
   }
@@ -147,7 +151,7 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
 int gccl_cuda_end(gccl_cuda_batch *b) {
   struct ncclComm *c = b->comm;
   gccl_cuda_comm *d = gccl_cuda_of(c);
-  gccl_cuda_tail t = {.event = b->end, .executor = b->executor, .stream = b->stream, .capture = b->capture};
+  gccl_cuda_tail t = {.event = b->end, .executor = b->executor, .stream = b->stream, .capture = b->capture, .seq = d->colls};
   CUresult e = join_streams(b, 0);
   b->end = NULL;
   if (t.executor >= 0) {
@@ -165,8 +169,7 @@ int gccl_cuda_end(gccl_cuda_batch *b) {
     return gccl_cuda_failed(c, e, "the end of an operation");
   }
   pthread_mutex_lock(&d->guard);
-  gccl_cuda_event_unref(d->tail.event);
-  d->tail = t;
+  gccl_cuda_tail_replace(d, &t);
   pthread_mutex_unlock(&d->guard);
   return 0;
 }

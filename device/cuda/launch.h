@@ -78,6 +78,11 @@ int gccl_cuda_end(gccl_cuda_batch *);
 /* Makes a stream wait for the executor's launch with that number, however late its call comes. */
 CUresult gccl_cuda_wait_launch(const gccl_cuda_comm *, CUstream, int executor, uint32_t number);
 
+/* progress.c: this rank has come to a collective; the end of its last batch, with the event's reference, takes the place of the one
+ * before. */
+void gccl_cuda_joined(gccl_cuda_comm *, const gccl_op *);
+void gccl_cuda_tail_replace(gccl_cuda_comm *, const gccl_cuda_tail *);
+
 /* meet.c: how long a thread waits on the host for another one's call. */
 typedef struct gccl_cuda_meeting {
   struct gccl_cuda_meeting *next;

@@ -34,8 +34,8 @@ type Comm struct {
 	Error    string `json:"error,omitempty"`
 	Calls    uint64 `json:"calls"`    // communication calls of this rank so far
 	Bytes    uint64 `json:"bytes"`    // their payload
-	Finished uint64 `json:"finished"` // number of the last collective that this rank has finished; on CUDA 0: only the calls are known
-	Running  uint64 `json:"running"`  // number of the collective in flight; 0: none
+	Finished uint64 `json:"finished"` // number of the last collective that this rank has finished; on CUDA: that has ended in its stream
+	Running  uint64 `json:"running"`  // number of the collective in flight, on CUDA of the first that was called and has not ended; 0: none
 	What     string `json:"what,omitempty"`
 	Peers    []Peer `json:"peers"`
 }

@@ -288,12 +288,30 @@ func TestHealthyRun(t *testing.T) {
 // gccl-top sees all ranks, how far they are, and the one that the others wait for.
 func TestTop(t *testing.T) {
 	t.Parallel()
+	testTop(t)
+}
+
+// The same of ranks on CUDA, over the stand-in for the driver: how far their streams are.
+func TestTopCUDA(t *testing.T) {
+	t.Parallel()
+	driver, err := rankrun.FakeDriver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels := filepath.Join(filepath.Dir(filepath.Dir(driver)), "libgccl_kernels_cpu.so")
+	if _, err := os.Stat(kernels); err != nil {
+		t.Fatalf("%v; run make kernels-cpu", err)
+	}
+	testTop(t, "GCCL_DEVICE=cuda", "GCCL_CUDA_LIBRARY="+driver, "GCCL_FAKE_KERNELS="+kernels)
+}
+
+func testTop(t *testing.T, env ...string) {
 	lib, err := rankrun.LibDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	top := filepath.Join(lib, "..", "bin", "gccl-top")
-	j := start(t, []string{"GCCL_LATE=0"}, "4", "2", "2")
+	j := start(t, append(env, "GCCL_LATE=0"), "4", "2", "2")
 	pids := j.pids(4)
 	var v struct {
 		Communicators []struct {

@@ -36,7 +36,8 @@ static int all_reduce(ncclComm_t *comm, float (*buffer)[N]) {
 }
 
 static int process(int p) {
-  static float buffer[MOST][N];
+  static float ordinary[MOST][N];
+  float(*buffer)[N] = ordinary;
   ncclComm_t comm[MOST];
   if (hosts) {
     char text[16];
@@ -46,6 +47,8 @@ static int process(int p) {
   DO(ncclGroupStart());
   for (int i = 0; i < per; i++) DO(ncclCommInitRank(&comm[i], ranks, id, p * per + i));
   DO(ncclGroupEnd());
+  const char *device = getenv("GCCL_DEVICE");
+  if (device && !strcmp(device, "cuda")) DO(ncclMemAlloc((void **)&buffer, sizeof ordinary));
   for (int k = 0; k < BEFORE; k++)
     if (all_reduce(comm, buffer)) return 1;
   for (int i = 0; i < per; i++) printf("rank %d pid %d\n", p * per + i, (int)getpid());
@@ -58,6 +61,7 @@ static int process(int p) {
   for (int k = 0; absent < 0 && k < 300; k++)
     if (all_reduce(comm, buffer)) return 1;
   for (int i = 0; i < per; i++) DO(ncclCommDestroy(comm[i]));
+  if (buffer != ordinary) DO(ncclMemFree(buffer));
   printf("handled %d\n", (int)handled);
   fflush(stdout);
   return 0;
