@@ -23,7 +23,7 @@ static const struct {
     [GCCL_FORM_22902] = {GCCL_GFD_FORMAT_64, GCCL_PROXY_CONTEXT_OLD, 4, 1 << 16},
     [GCCL_FORM_22907] = {GCCL_GFD_FORMAT_64_WIDE, GCCL_PROXY_CONTEXT_OLD, CONTEXTS_MAX, SIGNALS_MAX},
     [GCCL_FORM_23003] = {GCCL_GFD_FORMAT_128, GCCL_PROXY_CONTEXT_OLD, CONTEXTS_MAX, SIGNALS_MAX},
-    [GCCL_FORM_23007] = {GCCL_GFD_FORMAT_128, sizeof(gccl_proxy_context), CONTEXTS_MAX, SIGNALS_MAX},
+    [GCCL_FORM_23007] = {GCCL_GFD_FORMAT_128, GCCL_PROXY_CONTEXT_23007, CONTEXTS_MAX, SIGNALS_MAX},
 };
 
 ncclResult_t gccl_devgin_take(gccl_devcomm *d, uint32_t *numbers, int n, const char *field, uint32_t *first, const char *call) {
@@ -97,7 +97,7 @@ ncclResult_t gccl_devgin_plan(gccl_devcomm *d, const struct ncclDevCommRequireme
   if (type != NCCL_GIN_CONNECTION_NONE) {
     d->gin.contexts = r->ginContextCount < 1 ? 1 : r->ginContextCount > most ? most : r->ginContextCount;
     d->gin.format = header_of[d->form].format;
-    d->gin.context_bytes = header_of[d->form].context_bytes;
+    d->gin.context_bytes = d->stamp ? (int32_t)sizeof(gccl_proxy_context) : header_of[d->form].context_bytes;
     d->gin.depth = r->ginQueueDepth ? power_of_two(r->ginQueueDepth) : DEPTH;
     d->gin.own_header = d->stamp != 0;
   }

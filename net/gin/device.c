@@ -26,6 +26,7 @@ static void describe_proxy(gin *g, const gin_want *want, const gin_device *d, bl
     const gin_context *x = &g->context[d->first[i]];
     uint64_t *offsets = take(b, x->nsignals + 1, sizeof *offsets);
     uint32_t *issued = take(b, n, sizeof *issued), *visible = take(b, n, sizeof *visible);
+    uint32_t *known = take(b, n, sizeof *known);
     uint32_t *pis = g->mover ? take(b, n, sizeof *pis) : NULL;
     if (!b->base) continue;
     gccl_proxy_context c = {.nranks = g->nranks,
@@ -37,7 +38,8 @@ static void describe_proxy(gin *g, const gin_want *want, const gin_device *d, bl
                             .signals = x->signals,
                             .signal_offsets = seen(b, offsets),
                             .last_issued_get = seen(b, issued),
-                            .last_visible_get = seen(b, visible)};
+                            .last_visible_get = seen(b, visible),
+                            .seen = seen(b, known)};
     memcpy(out + (size_t)i * want->context_bytes, &c, want->context_bytes);
   }
 }

@@ -69,7 +69,7 @@ GCCL_MLX5_FN void gccl_gfd_words(const gccl_gfd *d, uint64_t *w) {
   w[6] |= (uint64_t)(d->strong != 0) << 1 | (d->signal_value >> 16) << 8;
 }
 
-/* A context of the proxy: NCCL's ncclGinProxyGpuCtx_t. Headers before 2.30.7 have the fields before signal_offsets alone, and reset a signal
+/* A context of the proxy: NCCL's ncclGinProxyGpuCtx_t, and what is ours. Headers before 2.30.7 have the fields before signal_offsets alone, and reset a signal
  * by storing 0. ginHandles[0] points at one for each context id; before 2.29.5 ginHandles[i] points at context i. Arrays by rank unless said
  * otherwise. */
 typedef struct {
@@ -82,9 +82,12 @@ typedef struct {
   uint64_t *signals;        /* by number; the agent of this rank alone */
   uint64_t *signal_offsets; /* by number: what a reset has left; kernels. Value = signal - offset */
   uint32_t *last_issued_get, *last_visible_get;
+  /* This header's alone. */
+  uint32_t *seen; /* what producers have read of cis, in memory of their own: a look at the host's costs a GPU a microsecond */
 } gccl_proxy_context;
 
-#define GCCL_PROXY_CONTEXT_OLD 48 /* bytes that headers before 2.30.7 have */
+#define GCCL_PROXY_CONTEXT_OLD 48   /* bytes that headers before 2.30.7 have */
+#define GCCL_PROXY_CONTEXT_23007 72 /* and 2.30.7 */
 
 /* Signals and counters of puts that the calling threads do themselves (backend `direct`). They have words of their own, because those of
  * the other backends have another writer. */

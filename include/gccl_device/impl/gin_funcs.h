@@ -75,12 +75,16 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
 
 /* Tells the carrier. */
 template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut const &p) const {
-  if (coop.thread_rank() != 0) return;
-  fenceSystem(); /* what the group wrote, before what tells the carrier: acquired by the carrier */
-  if (_ginBackend == NCCL_NET_DEVICE_GIN_GDAKI)
+  if (coop.thread_rank() == 0) { /* what the group wrote, before what tells the carrier: acquired by the carrier */
+    if (p.signal.kind == GinSignal::none)
+      fenceDevice(); /* a put's source is this device's memory: whoever copies it from there sees what its threads see */
+    else
+      fenceSystem();
+  }
+  if (_ginBackend != NCCL_NET_DEVICE_GIN_GDAKI)
+    runProxyOf(*this, coop, p);
+  else if (coop.thread_rank() == 0)
     runGdaki(*this, p);
-  else
-    runProxy(*this, p);
 }
 
 NCCL_DEVICE_INLINE GinPut operation(Gin const &gin, GinPut::What what, ncclTeam team, int peer, ncclWindow_t remote, size_t remoteOffset,

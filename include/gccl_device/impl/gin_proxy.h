@@ -12,23 +12,66 @@ NCCL_DEVICE_INLINE gccl_proxy_context *proxyOf(Gin const &gin) { return static_c
 NCCL_DEVICE_INLINE uint64_t proxyWindow(ncclWindow_t w) { return (uint64_t) reinterpret_cast<uintptr_t>(loadConst(&w->ginWins[0])); }
 NCCL_DEVICE_INLINE size_t ginOffset(ncclWindow_t w, size_t offset) { return 4096 * (size_t)loadConst(&w->ginOffset4K) + offset; }
 
-/* Claims a place, waits until it is free, and stores the words. The caller has released what the descriptor speaks of, by a fence; the
- * agent acquires every word. */
-NCCL_DEVICE_INLINE void proxyPost(Gin const &gin, gccl_proxy_context *x, int peer, gccl_gfd const &d, uint32_t flags) {
-  uint64_t words[GCCL_GFD_WORDS];
-  gccl_gfd_words(&d, words);
-  uint32_t size = loadConst(&x->queue_size);
-  uint32_t *pi = loadConst(&x->pis) + peer, *ci = loadConst(&x->cis) + peer;
-  uint32_t at = fetchAdd(pi, 1u, cuda::memory_order_relaxed), done;
-  if (!(flags & ncclGinOptFlagsMaySkipCreditCheck)) {
-    Wait w(gin.comm.abortFlag, "GIN queue of context", gin.contextId, peer);
-    while (at - (done = load(ci, cuda::memory_order_acquire)) >= size) /* acquire: the agent has cleared the words */
-      if (w.over(at - size + 1, done)) return;
+/* Who stores a descriptor: one thread, or the lanes of a tile, which all come with the same operation and store a part each, as one line. */
+struct ProxyThread {
+  NCCL_DEVICE_INLINE bool first() const { return true; }
+  NCCL_DEVICE_INLINE uint64_t fromFirst(uint64_t v) const { return v; }
+  NCCL_DEVICE_INLINE void put(uint64_t *slot, uint64_t const *words) const {
+    GCCL_UNROLL()
+    for (int i = 0; i < GCCL_GFD_WORDS; i += 2) storePair(slot + i, words[i], words[i + 1]);
   }
-  uint64_t *slot = loadConst(&x->queues) + ((size_t)(uint32_t)peer * size + (at & (size - 1))) * GCCL_GFD_WORDS;
-  GCCL_UNROLL()
-  for (int i = 0; i < GCCL_GFD_WORDS; i++) store(slot + i, words[i], cuda::memory_order_relaxed);
-  if (d.op & GCCL_GFD_GET) { /* the highest index of a get: in a circle, other threads may be further */
+};
+template <int n> struct ProxyTile {
+  ncclCoopTile<n> tile;
+  NCCL_DEVICE_INLINE bool first() const { return tile.thread_rank() == 0; }
+  NCCL_DEVICE_INLINE uint64_t fromFirst(uint64_t v) const { return ncclCoopBcast(tile, v, 0); }
+  NCCL_DEVICE_INLINE void put(uint64_t *slot, uint64_t const *words) const {
+    int part = tile.thread_rank();
+    uint64_t a = words[0], b = words[1];
+    GCCL_UNROLL()
+    for (int i = 1; i < GCCL_GFD_WORDS / 2; i++) { /* not by an index, which would put the words into memory */
+      a = part == i ? words[2 * i] : a;
+      b = part == i ? words[2 * i + 1] : b;
+    }
+    if (part < GCCL_GFD_WORDS / 2) storePair(slot + 2 * part, a, b);
+  }
+};
+
+/* The next index. With sharing mode THREAD one thread, or one group, uses the context, and nothing is atomic. */
+NCCL_DEVICE_INLINE uint32_t proxyClaim(Gin const &gin, uint32_t *pi) {
+  if (gin.resourceSharingMode != NCCL_GIN_RESOURCE_SHARING_THREAD) return fetchAdd(pi, 1u, cuda::memory_order_relaxed);
+  uint32_t at = *pi;
+  *pi = at + 1;
+  return at;
+}
+
+/* Claims a place and waits until it is free; false after an abort. */
+NCCL_DEVICE_INLINE bool proxyPlace(Gin const &gin, gccl_proxy_context *x, int peer, uint32_t flags, uint32_t *out) {
+  uint32_t size = loadConst(&x->queue_size), *known = loadConst(&x->seen) + peer;
+  uint32_t at = *out = proxyClaim(gin, loadConst(&x->pis) + peer);
+  /* acquire, here and below: the agent has cleared the words. Threads that pass at the same time may set it back: then somebody looks once more. */
+  if (flags & ncclGinOptFlagsMaySkipCreditCheck || at - load(known, cuda::memory_order_acquire) < size) return true;
+  uint32_t *ci = loadConst(&x->cis) + peer, done;
+  Wait w(gin.comm.abortFlag, "GIN queue of context", gin.contextId, peer);
+  while (at - (done = load(ci, cuda::memory_order_acquire)) >= size)
+    if (w.over(at - size + 1, done)) return false;
+  store(known, done, cuda::memory_order_release);
+  return true;
+}
+
+/* Stores the words of a descriptor. The caller has released what it speaks of, by a fence of the first thread; the agent acquires every word. */
+template <typename Who>
+NCCL_DEVICE_INLINE void proxyPost(Gin const &gin, gccl_proxy_context *x, int peer, gccl_gfd const &d, uint32_t flags, Who who) {
+  uint64_t words[GCCL_GFD_WORDS], place = 0;
+  uint32_t at = 0;
+  gccl_gfd_words(&d, words);
+  if (who.first()) place = proxyPlace(gin, x, peer, flags, &at) ? (uint64_t)1 << 32 | at : 0;
+  place = who.fromFirst(place);
+  if (!place) return;
+  at = (uint32_t)place;
+  uint32_t size = loadConst(&x->queue_size);
+  who.put(loadConst(&x->queues) + ((size_t)(uint32_t)peer * size + (at & (size - 1))) * GCCL_GFD_WORDS, words);
+  if (d.op & GCCL_GFD_GET && who.first()) { /* the highest index of a get: in a circle, other threads may be further */
     uint32_t *last = loadConst(&x->last_issued_get) + peer, is = load(last, cuda::memory_order_relaxed);
     while (at + 1 - is < 0x80000000u && at + 1 != is) {
       uint32_t was = compareExchange(last, is, at + 1);
@@ -38,8 +81,7 @@ NCCL_DEVICE_INLINE void proxyPost(Gin const &gin, gccl_proxy_context *x, int pee
   }
 }
 
-/* One thread. */
-NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut const &p) {
+template <typename Who> NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut const &p, Who who) {
   gccl_proxy_context *x = proxyOf(gin);
   gccl_gfd d = gccl_gfd();
   size_t left = p.bytes, done = 0;
@@ -78,7 +120,7 @@ NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut const &p) {
         d.strong = p.signal.strong || divided; /* a weak one is for the whole put */
       }
     }
-    if (bytes || d.op != GCCL_GFD_PUT) proxyPost(gin, x, p.peer, d, p.flags);
+    if (bytes || d.op != GCCL_GFD_PUT) proxyPost(gin, x, p.peer, d, p.flags, who);
     left -= bytes;
     done += bytes;
   } while (left);
@@ -89,8 +131,19 @@ NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut const &p) {
     s.signal_window = proxyWindow(p.signal.window);
     s.signal_off = ginOffset(p.signal.window, p.signal.offset);
     s.signal_value = p.signal.add;
-    proxyPost(gin, x, p.peer, s, p.flags);
+    proxyPost(gin, x, p.peer, s, p.flags, who);
   }
+}
+
+/* A tile of at least eight lanes does it together. */
+template <typename Coop> NCCL_DEVICE_INLINE void runProxyOf(Gin const &gin, Coop coop, GinPut const &p) {
+  if (coop.thread_rank() == 0) runProxy(gin, p, ProxyThread());
+}
+template <int n> NCCL_DEVICE_INLINE void runProxyOf(Gin const &gin, ncclCoopTile<n> tile, GinPut const &p) {
+  if (n >= GCCL_GFD_WORDS / 2)
+    runProxy(gin, p, ProxyTile<n>{tile});
+  else if (tile.thread_rank() == 0)
+    runProxy(gin, p, ProxyThread());
 }
 
 /* What a flush waits for: descriptors claimed so far, and the last get among them. */
@@ -115,7 +168,7 @@ NCCL_DEVICE_INLINE void proxyFlush(Gin const &gin, int peer, uint64_t mark, cuda
   if (load(visible, cuda::memory_order_relaxed) - get <= 0x7fffffffu) return;
   gccl_gfd d = gccl_gfd(); /* gets have completed; a flush behind them makes them visible to this device's loads */
   d.op = GCCL_GFD_FLUSH;
-  proxyPost(gin, x, peer, d, ncclGinOptFlagsDefault);
+  proxyPost(gin, x, peer, d, ncclGinOptFlagsDefault, ProxyThread());
   if (!proxyReach(gin, peer, load(loadConst(&x->pis) + peer, cuda::memory_order_relaxed), order)) return;
   store(visible, get, cuda::memory_order_relaxed); /* may go back where threads flush at the same time: then one flushes once more */
 }

@@ -70,6 +70,15 @@ NCCL_DEVICE_INLINE void fenceSystem() {
 #endif
 }
 
+/* The same for this device alone. */
+NCCL_DEVICE_INLINE void fenceDevice() {
+#if defined(GCCL_DEVICE_CPU)
+  cuda::atomic_thread_fence(cuda::memory_order_seq_cst);
+#else
+  __threadfence();
+#endif
+}
+
 /* Stores v where the word is `is`; returns what it was. Relaxed. */
 NCCL_DEVICE_INLINE uint32_t compareExchange(uint32_t *word, uint32_t is, uint32_t v) {
 #if defined(GCCL_DEVICE_CPU)

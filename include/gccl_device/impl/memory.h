@@ -127,6 +127,16 @@ template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_orde
 
 #endif
 
+/* Two neighbouring words of 16 aligned bytes; each moves as one. No order with other memory. */
+NCCL_DEVICE_INLINE void storePair(uint64_t *to, uint64_t a, uint64_t b) {
+#if defined(GCCL_DEVICE_CPU)
+  store(to, a, cuda::memory_order_relaxed);
+  store(to + 1, b, cuda::memory_order_relaxed);
+#else
+  asm volatile("st.relaxed.sys.v2.u64 [%0],{%1,%2};" ::"l"(to), "l"(a), "l"(b) : "memory");
+#endif
+}
+
 /* ---- The line of the LL protocol: 8 bytes of data, each half beside a flag ---- */
 
 /* {data, flag, data, flag}. On a GPU the 16 bytes move as one; on a CPU each half moves as one, which is enough, because each half has
