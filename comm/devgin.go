@@ -106,7 +106,7 @@ func (c *Comm) deviceNet() (*gin.Gin, error) {
 		return nil, err
 	}
 	if d := c.device(); d != nil {
-		err = g.UseMover(d.Mover, c.ctl.Pointer())
+		err = g.UseMover(d.Mover, c.ctl.Pointer(), c.set.Bool(param.GCCLGinSMCopy))
 	}
 	if err = c.agreeOn("device mover", err); err != nil {
 		g.Close()

@@ -31,7 +31,7 @@ typedef struct {
   uint32_t *mark;
   uint32_t slots;
   unsigned calls, nops;
-  int entered, mode;
+  int entered, mode, on_device;
   CUcontext before;
   CUresult error;
   uint32_t seen;
@@ -71,10 +71,20 @@ static void add(mover *v, uint64_t to, int wide, uint64_t value) {
 
 static void begin(gccl_mover *m) { ((mover *)m)->calls = 0; }
 
+/* On the device: one call for all of it. */
+static uint64_t copy_there(mover *v, uint64_t to, uint64_t from, uint64_t n) {
+  if (!ready(v)) return 0;
+  submit_values(v);
+  check(v, gccl_cu.MemcpyAsync(to, from, n, v->stream));
+  v->calls++;
+  return n;
+}
+
 static uint64_t copy(gccl_mover *m, uint64_t to, uint64_t from, uint64_t n) {
   mover *v = (mover *)m;
   uint64_t at = 0;
   CUdeviceptr room = (CUdeviceptr)(uintptr_t)v->room;
+  if (v->on_device && n) return copy_there(v, to, from, n);
   while (at < n && ready(v)) {
     size_t part = n - at < ROOM ? n - at : ROOM;
     submit_values(v);
@@ -198,7 +208,7 @@ static void close_mover(gccl_mover *m) {
   if (!v->error) drop(v);
 }
 
-static gccl_mover *open_mover(struct ncclComm *c, char *text) {
+static gccl_mover *open_mover(struct ncclComm *c, int on_device, char *text) {
   static const gccl_mover_ops *const ops = &gccl_cuda_mover;
   gccl_cuda_comm *d = gccl_cuda_of(c);
   CUcontext before;
@@ -209,6 +219,7 @@ static gccl_mover *open_mover(struct ncclComm *c, char *text) {
   }
   v->base.ops = ops;
   v->comm = d;
+  v->on_device = on_device;
   v->cx = d->cx;
   gccl_cuda_context_ref(v->cx);
   v->room = gccl_cuda_pinned(v->cx, ROOM);

@@ -4,7 +4,7 @@
  * the CPU stores into it by a call. Addresses of windows are device addresses, of this rank's part and of its peers' alike.
  *
  * The data path (begin to trouble) belongs to whoever serves the object, one thread at a time, and never waits for a kernel: copies go
- * through pinned memory, because copies on the device need a multiprocessor, which a kernel that waits for us may hold. What was taken is done
+ * through pinned memory unless the user wants otherwise, because copies on the device need a multiprocessor, which a kernel that waits for us may hold. What was taken is done
  * in the order of the calls. What was taken between begin and end is behind one mark: it has taken effect, for kernels and for copies of anybody,
  * when *done has come to marks as it was after end (wrap-safe).
  */
@@ -19,8 +19,8 @@ typedef struct gccl_mover gccl_mover;
 enum { GCCL_MOVER_TEXT = 256, GCCL_MOVER_VALUE = 64 };
 
 typedef struct gccl_mover_ops {
-  /* NULL with a text of at most GCCL_MOVER_TEXT bytes, as all texts here. */
-  gccl_mover *(*open)(struct ncclComm *, char *text);
+  /* on_device: copies may need multiprocessors. NULL with a text of at most GCCL_MOVER_TEXT bytes, as all texts here. */
+  gccl_mover *(*open)(struct ncclComm *, int on_device, char *text);
   void (*close)(gccl_mover *); /* waits for what was taken, but not for ever; then its memory stays */
 
   /* Any thread. */

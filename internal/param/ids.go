@@ -28,6 +28,7 @@ const (
 	GCCLSoftNIC
 	GCCLGinNIC
 	GCCLGinHot
+	GCCLGinSMCopy
 	GCCLGinSpin
 	GCCLGinNap
 	GCCLGinCPU

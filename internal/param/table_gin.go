@@ -14,6 +14,8 @@ var ginDefs = []Def{
 		Text: "Length of a nap of the network's thread, up to eight times it after half a second of silence: what the first message may wait."},
 	{ID: GCCLGinHot, Name: "GCCL_GIN_HOT", Type: TypeBool, Default: "0", Subsys: "net", Strict: true,
 		Text: "1 keeps the network's thread looking for ever: no nap, one CPU less."},
+	{ID: GCCLGinSMCopy, Name: "GCCL_GIN_SM_COPY", Type: TypeBool, Default: "0", Subsys: "net", Strict: true, State: Experimental,
+		Text: "1: what proxy and the software NIC move between windows on GPUs is copied on the device, by its multiprocessors, and not through pinned memory. Faster, and it never ends where kernels that wait for it fill the GPU."},
 	{ID: GCCLGinCPU, Name: "GCCL_GIN_CPU", Type: TypeInt, Default: "-1", Min: -1, Max: 1023, Subsys: "net", Strict: true,
 		Text: "CPU on which the network's thread runs; -1 is any."},
 }

@@ -42,8 +42,8 @@ static void g_window_key(gin *g, int32_t rank, uint32_t number, uint32_t rkey) {
   gin_window *w = gin_window_of(g, number);
   if (w) w->keys.rkeys[rank] = gccl_be32(rkey);
 }
-static int g_lanes_open(gin *g, uintptr_t ops, struct ncclComm *comm, char *why) {
-  return gin_lanes_open(g, (const gccl_mover_ops *)ops, comm, why);
+static int g_lanes_open(gin *g, uintptr_t ops, struct ncclComm *comm, int on_device, char *why) {
+  return gin_lanes_open(g, (const gccl_mover_ops *)ops, comm, on_device, why);
 }
 static gccl_port *g_port(gin *g) { return &g->port; }
 */
@@ -282,12 +282,13 @@ func (g *Gin) importFrom(rank int, mirror bool, blob []byte) error {
 // yet; the card outlives the object.
 func (g *Gin) UseCard(card unsafe.Pointer) { g.p.card = (*C.gccl_card)(card) }
 
-// UseMover makes the object one of a device whose memory the CPU cannot touch. ops is a gccl_mover_ops, comm the struct ncclComm that has the device.
+// UseMover makes the object one of a device whose memory the CPU cannot touch. ops is a gccl_mover_ops, comm the struct ncclComm that has the device. onDevice: copies
+// may need multiprocessors.
 // Preconditions: it is connected, and there are no windows and contexts yet.
-func (g *Gin) UseMover(ops uintptr, comm unsafe.Pointer) error {
+func (g *Gin) UseMover(ops uintptr, comm unsafe.Pointer, onDevice bool) error {
 	var why [C.GCCL_NET_TEXT]C.char
 	var rc C.int
-	g.with(func() { rc = C.g_lanes_open(g.p, C.uintptr_t(ops), (*C.struct_ncclComm)(comm), &why[0]) })
+	g.with(func() { rc = C.g_lanes_open(g.p, C.uintptr_t(ops), (*C.struct_ncclComm)(comm), cbool(onDevice), &why[0]) })
 	if rc < 0 {
 		return memError("no copies between kernels and the network", &why)
 	}

@@ -193,7 +193,7 @@ static inline int gin_reached(const gin *g, const gin_peer *p) { return p->conn 
 uint64_t gin_now(void);
 
 /* lane.c, with a mover. why has GCCL_NET_TEXT bytes */
-int gin_lanes_open(gin *, const gccl_mover_ops *, struct ncclComm *, char *why); /* before there are windows and contexts */
+int gin_lanes_open(gin *, const gccl_mover_ops *, struct ncclComm *, int on_device, char *why); /* before there are windows and contexts */
 void gin_lanes_close(gin *);
 int gin_lane_serve(gin *, gin_peer *); /* moves on what is for a peer; 1 if anything did */
 int gin_lanes_turn(gin *);             /* the rest of a turn */

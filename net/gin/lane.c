@@ -17,11 +17,11 @@ struct gin_lane {
   gccl_net_wr wr[LANE];
 };
 
-int gin_lanes_open(gin *g, const gccl_mover_ops *ops, struct ncclComm *comm, char *why) {
+int gin_lanes_open(gin *g, const gccl_mover_ops *ops, struct ncclComm *comm, int on_device, char *why) {
   char text[GCCL_MOVER_TEXT] = "";
   for (int32_t r = 0; r < g->nranks; r++)
     if (!(g->peer[r].lane = calloc(1, sizeof *g->peer[r].lane))) return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
-  g->mover = ops->open(comm, text);
+  g->mover = ops->open(comm, on_device, text);
   return g->mover ? 0 : gccl_net_why(why, GCCL_NET_ESYSTEM, "%s", text);
 }
 

@@ -191,6 +191,7 @@ func TestGinOverCuda(t *testing.T) {
 		{"2", "NCCL_LSA_TEAM_SIZE=1 NCCL_GIN_TYPE=3", "3"},
 		{"4", "NCCL_LSA_TEAM_SIZE=2", "2"},
 		{"4", "NCCL_LSA_TEAM_SIZE=2 GCCL_GIN=direct,gdaki", "3"},
+		{"2", "GCCL_GIN=proxy GCCL_GIN_SM_COPY=1", "2"},
 		{"--procs 2", "GCCL_GIN=proxy NCCL_NET=shm", "2"},
 		{"--procs 2", "GCCL_GIN=gdaki NCCL_NET=socket", "3"},
 		{"--procs 4", "NCCL_LSA_TEAM_SIZE=2", "2"},

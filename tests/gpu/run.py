@@ -138,6 +138,7 @@ def device_api(r):
                 r.judge("device API", "GIN, backend %s, processes, MPS" % backend, [gin(2, env={**env, **mps.env}, label=" procs mps " + backend, procs=True)])
     times = [("", lsa("speed", "threads", n)) for n in (2, 4, 8)] + [("direct: ", gin(2, "speed"))]
     times += [(backend + ": ", gin(2, "speed", env=dict(GCCL_GIN=backend), label=" " + backend)) for backend in ("proxy", "gdaki")]
+    times += [("proxy, copies on SMs: ", gin(2, "speed", env=dict(GCCL_GIN="proxy", GCCL_GIN_SM_COPY="1"), label=" proxy sm"))]
     r.judge("device API", "times", [x for _, x in times])
     for what, x in times:
         for line in x.text.splitlines() if x else ():

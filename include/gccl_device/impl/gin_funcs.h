@@ -76,7 +76,7 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
 /* Tells the carrier. */
 template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut const &p) const {
   if (coop.thread_rank() == 0) { /* what the group wrote, before what tells the carrier: acquired by the carrier */
-    if (p.signal.kind == GinSignal::none)
+    if (p.signal.kind == GinSignal::none && !p.counts)
       fenceDevice(); /* a put's source is this device's memory: whoever copies it from there sees what its threads see */
     else
       fenceSystem();

@@ -129,10 +129,7 @@ template <typename T> struct Shared {
   }
   Shared(Shared const &) = delete;
   ~Shared() {
-    if (onGpu())
-      driver("cuMemFreeHost", (void *)p);
-    else
-      free(p);
+    if (!onGpu()) free(p); /* cuMemFreeHost waits for the kernels of all ranks, which may wait for this one */
   }
   operator T *() { return p; }
   T &operator*() { return *p; }
