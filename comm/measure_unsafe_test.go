@@ -45,7 +45,7 @@ func TestSlowNICMovesChannels(t *testing.T) {
 	const slow, fast = "mlx5_0", "mlx5_1"
 	engines := make([]*Engine, 2)
 	for h, name := range []string{"a", "b"} {
-		engines[h] = testEngine(t, "NCCL_HOSTID", name)
+		engines[h] = testEngine(t, "NCCL_HOSTID", name, "NCCL_NET_MERGE_LEVEL", "LOC") // their place is unknown: as one they would show nothing
 		engines[h].local.Sources = discover.Sources{Root: twoNICs(t, name), CPU: func() discover.CPUKind {
 			return discover.CPUKind{Arch: "x86_64", Vendor: "AuthenticAMD", Family: 175, Model: 1}
 		}}
