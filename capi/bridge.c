@@ -60,6 +60,7 @@ int32_t gccl_bridge_window_show(const gccl_device_api *d, struct ncclComm *c, gc
   return d->window_show(c, w, text);
 }
 
+void gccl_bridge_look(const gccl_device_api *d, struct ncclComm *c) { d->look(c); }
 void gccl_bridge_window_hide(const gccl_device_api *d, struct ncclComm *c, const gccl_window *w) { d->window_hide(c, w); }
 
 void gccl_bridge_window_release(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *part) {

@@ -20,6 +20,7 @@ int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, u
                                  int32_t *rc, char *text);
 int32_t gccl_bridge_window_map(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *parts, char *text);
 int32_t gccl_bridge_window_show(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, char *text);
+void gccl_bridge_look(const gccl_device_api *d, struct ncclComm *c);
 void gccl_bridge_window_hide(const gccl_device_api *d, struct ncclComm *c, const gccl_window *w);
 void gccl_bridge_window_release(const gccl_device_api *d, struct ncclComm *c, gccl_window *w, const void *part);
 int32_t gccl_bridge_memory_new(const gccl_device_api *d, struct ncclComm *c, uint64_t bytes, void **out, char *text);

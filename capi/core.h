@@ -97,6 +97,8 @@ typedef struct {
   /* Zeroed memory of the kind that windows can lie in, on the communicator's device; given back. */
   int32_t (*memory_new)(struct ncclComm *, uint64_t bytes, void **out, char *text);
   void (*memory_free)(void *);
+  /* Latches a failure if this rank waits for one that has left the communicator. Any thread; the areas are mapped. */
+  void (*look)(struct ncclComm *);
   /* A file descriptor of an allocation of this process that a peer has named, and its size; -1: there is none. Any thread. */
   int32_t (*export_memory)(uint64_t id, uint64_t *size);
   const struct gccl_mover_ops *mover; /* what net/gin asks for (device/layout/mover.h) */

@@ -82,6 +82,7 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			}
 			return nil
 		},
+		Look: func(c control.Comm) { C.gccl_bridge_look(d, (*C.struct_ncclComm)(c.Pointer())) },
 		HideWindow: func(c control.Comm, w control.Window) {
 			C.gccl_bridge_window_hide(d, (*C.struct_ncclComm)(c.Pointer()), (*C.gccl_window)(w.Pointer()))
 		},

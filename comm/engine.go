@@ -72,6 +72,8 @@ type Device struct {
 	ShowWindow    func(c control.Comm, w control.Window) error
 	HideWindow    func(c control.Comm, w control.Window)
 	ReleaseWindow func(c control.Comm, w control.Window, part []byte)
+	// Look latches a failure if the rank waits for one that has left the communicator.
+	Look func(c control.Comm)
 	// NewMemory is zeroed memory that a window can lie in; FreeMemory gives it back, or leaves it to the windows that are in it.
 	NewMemory  func(c control.Comm, bytes uint64) (uintptr, error)
 	FreeMemory func(p uintptr)

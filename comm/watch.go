@@ -92,6 +92,9 @@ func (c *Comm) look(before uint64) uint64 {
 	c.tell()
 	c.lostConnections()
 	c.deviceFaults()
+	if d := c.device(); d != nil {
+		d.Look(c.ctl)
+	}
 	seq, on := c.ctl.InFlight()
 	if !on || c.ctl.State() != control.Ready {
 		return 0

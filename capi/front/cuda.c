@@ -94,6 +94,7 @@ const gccl_device_api gccl_cuda_device_api = {.hello = hello,
                                               .window_release = window_release,
                                               .memory_new = memory_new,
                                               .memory_free = memory_free,
+                                              .look = gccl_cuda_look,
                                               .export_memory = gccl_cuda_mem_export,
                                               .mover = &gccl_cuda_mover};
 

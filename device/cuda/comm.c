@@ -35,6 +35,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
   pthread_mutex_init(&d->order, NULL);
   c->device = x->ordinal;
   c->release = gccl_cuda_release;
+  c->absent = gccl_cuda_absent;
   return d;
 }
 

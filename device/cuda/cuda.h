@@ -162,6 +162,9 @@ typedef struct {
   uint64_t thread;  /* gccl_cuda_creator.number */
 } gccl_cuda_hello;
 
+/* left.c: latches a failure if a rank has left that this one's streams wait for. Any thread, now and then. */
+void gccl_cuda_look(struct ncclComm *);
+
 /* Makes the state of a communicator of this thread, in its parent's context if it has one; NULL and a text on failure. device as in
  * gccl_cuda_context_get. */
 struct gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *, const struct gccl_cuda_comm *parent, int device, char *text, size_t max);

@@ -289,7 +289,7 @@ static int leave(gccl_cuda_batch *b, int n) {
   return any;
 }
 
-enum { LOOK_AFTER_NS = 200000, LOOK_EVERY_NS = 1000000 };
+enum { LOOK_AFTER_NS = 200000, LOOK_EVERY_NS = 1000000, LEFT_AFTER_NS = 200000000 };
 
 int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
   int rc = 0;
@@ -313,6 +313,7 @@ int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
     if (waits && waits->comm->sleepers) {
       uint64_t waited = idle.since ? gccl_now_ns() - idle.since : 0;
       if (waited > LOOK_AFTER_NS && gccl_cuda_give_up(&meeting, waits, waited) && leave(b, n)) continue;
+      if (waited > LEFT_AFTER_NS) gccl_cuda_left(waits->blocked);
       /* Several communicators: a peer of another one does not wake this sleeper. */
       uint64_t most = left > 1 ? LOOK_AFTER_NS : waits->phase == PH_FINISH ? LOOK_EVERY_NS : UINT64_MAX;
       gccl_idle_wait(&idle, waits->blocked, waits->blocked_on, recheck, &m, most);

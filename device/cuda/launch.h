@@ -147,6 +147,10 @@ static inline int gccl_cuda_claim(gccl_cuda_record *r, uint32_t as) {
   return __atomic_compare_exchange_n(&r->taken, &offered, as, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
+/* left.c: names the ranks that an operation waits for on the host; latches a failure if one of them has left. */
+void gccl_cuda_absent(const gccl_op *, char *text, size_t max);
+void gccl_cuda_left(const gccl_op *);
+
 /* copies.c: whether a collective is done by copies of the driver (enum gccl_coll); one that is; one copy, if there is anything to do. */
 int gccl_cuda_copies_do(const gccl_cuda_comm *, unsigned coll);
 int gccl_cuda_copies(const gccl_cuda_batch *, const gccl_leader_work *);

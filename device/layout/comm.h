@@ -16,7 +16,7 @@
 
 /* NCCL's guard word: programs and tools never look at it, but it makes a stray pointer evident in a debugger. */
 #define GCCL_COMM_MAGIC 0x0280028002800280ull
-#define GCCL_COMM_VERSION 2u
+#define GCCL_COMM_VERSION 3u
 
 enum gccl_comm_state {
   GCCL_COMM_FREE = 0, /* slot of the handle slab without a communicator */
@@ -94,6 +94,8 @@ typedef struct {
 /* Where the search for a key starts, before the mask; collisions go to the next entries. */
 static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32); }
 
+struct gccl_op;
+
 struct ncclComm {
   uint64_t magic;
   uint32_t version;
@@ -160,6 +162,8 @@ struct ncclComm {
   void (*report)(const struct ncclComm *, const char *text);
   /* Tells the core that a collective of this rank has waited for waited ns, for the turn-th time. The front's; NULL says nothing. */
   void (*late)(const struct ncclComm *, uint64_t seq, int32_t turn, const char *what, uint64_t waited);
+  /* A GPU: names the ranks for whose calls an operation waits; NULL in host mode. */
+  void (*absent)(const struct gccl_op *, char *text, size_t max);
   void *exec;                         /* the front's executor state of this communicator */
   void (*release)(struct ncclComm *); /* called when abort is set by a failure, from any thread; may be NULL */
   void *cuda;                         /* its state on the CUDA device; NULL in host mode */

@@ -126,6 +126,18 @@ func TestZeroCTA(t *testing.T) {
 	check(t, own, suite{name: "zerocta", ranks: []int{4}, launches: []string{"threads", "procs"}, env: env})
 }
 
+// An executor that waits says for whom.
+func TestLateReport(t *testing.T) {
+	for _, launch := range []string{"threads", "procs"} {
+		r := own.Run(t, rankrun.Spec{Args: []string{"--memory", "cuda", "--suite", "tardy", "--launch", launch, "--ranks", "3", "--limit", "20"},
+			Env: append([]string{"NCCL_DEBUG=WARN", "GCCL_LATE=1s"}, environment...), Deadline: 30 * time.Second})
+		const want = "rank 0 of 3 waits since 1 s for 2 ranks: 1, 2, in all-reduce of 1000 int32"
+		if r.Failed() || strings.Count(r.Stdout+r.Stderr, "waits since") != 1 || !strings.Contains(r.Stdout+r.Stderr, want) {
+			t.Errorf("%s: want one report, %q: %s", launch, want, r)
+		}
+	}
+}
+
 // The log says what moves data, and why.
 func TestExecutorLine(t *testing.T) {
 	for _, c := range []struct {
@@ -164,6 +176,8 @@ func TestCuda(t *testing.T) {
 		{name: "signalsapart", ranks: []int{2, 5}, launches: []string{"threads", "group"}},
 		{name: "signalabort", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "zerocta", ranks: some, launches: allLaunches},
+		{name: "waits", ranks: []int{2, 5}, launches: allLaunches},
+		{name: "killedleader", ranks: []int{2, 5}, launches: []string{"procs"}},
 		{name: "calls", ranks: allRanks, launches: []string{"procs", "group"}},
 		{name: "footprint", ranks: []int{2, 8}, launches: allLaunches},
 	} {

@@ -61,6 +61,8 @@ def suites(r):
             + [suite(r, "cuda", "signalabort", "procs", 2), suite(r, "cuda", "signalsapart", "threads", 2)])
     r.judge("7", "a killed peer frees the others within 5 s with its name", [suite(r, "cuda", "killed", "procs", n, 30) for n in (2, 4)])
     r.judge("7", "abort during a captured replay", [suite(r, "cuda", "replayabort", "procs", n, 30) for n in (2, 4)])
+    r.judge("7", "what ends the wait for other ranks' calls", [suite(r, "cuda", "waits", launch, n) for launch, n in (("threads", 2), ("procs", 3))]
+            + [suite(r, "cuda", "killedleader", "procs", 3, 30)])
     foot = [suite(r, "cuda", "footprint", launch, 8) for launch in ("procs", "group")]
     r.judge("speed", "device memory of a communicator of 8 ranks at most 64 MiB", foot,)
     r.rows[-1]["reason"] += "; " + "; ".join(x[2:] for f in foot if f for x in f.text.splitlines() if "device memory of" in x)[:200]

@@ -31,7 +31,7 @@ static int cycle(const struct ncclComm *c, int on, char *out, size_t size) {
 
 void gccl_late_report(const gccl_op *op, int turn, int32_t on, uint64_t waited) {
   const struct ncclComm *c = op->comm;
-  char what[160], where[96], circle[160], text[768];
+  char what[160], where[160], circle[160], text[768];
   if (op->kind == GCCL_DO_COLL)
     snprintf(what, sizeof what, "%s of %llu %s", gccl_coll_names[op->coll], (unsigned long long)op->count, gccl_type_names[op->dtype]);
   if (op->kind == GCCL_DO_COLL &&
@@ -48,8 +48,8 @@ void gccl_late_report(const gccl_op *op, int turn, int32_t on, uint64_t waited) 
   if (on < 0 || c->nranks == 1) {
     on = -1;
     snprintf(where, sizeof where, "%s", c->nranks == 1 ? "itself" : "several ranks");
-  } else if (c->cuda) { /* its areas do not say how far it is */
-    snprintf(where, sizeof where, "rank %d", on);
+  } else if (c->absent) { /* its areas do not say how far it is */
+    c->absent(op, where, sizeof where);
   } else {
     uint64_t p = gccl_load(&gccl_area_of(c, on)->progress) >> GCCL_STEP_BITS;
     snprintf(where, sizeof where, "rank %d, which has finished collective %llu", on, (unsigned long long)(p ? p - 1 : 0));

@@ -3,8 +3,8 @@
 
 #include "gpu.h"
 
-/* The last rank dies; the others, whose work waits for it on the GPU, are free within 5 s and know its name. */
-void suite_killed(struct team *t) {
+/* A rank dies; the others, whose work waits for it, are free within 5 s and know its name. */
+static void killed(struct team *t, int last) {
   if (W->launch != LAUNCH_PROCS || t->nranks < 2) {
     conf_note("a rank that dies needs processes");
     OK(t->first, ncclCommCount(t->comm[0], &(int){0}));
@@ -13,7 +13,7 @@ void suite_killed(struct team *t) {
   ncclComm_t comm[1];
   struct sums v;
   void *s = NULL;
-  int last = t->nranks - 1, me = t->first;
+  int me = t->first;
   if (!team_init(t, comm, NULL) || !sums_new(&v, t, 1000) || !CU(me, cu.StreamCreate(&s, CU_NON_BLOCKING))) return;
   sums_put(&v, t, 1);
   OK(me, sums_call(&v, 0, comm[0], s));
@@ -48,6 +48,9 @@ void suite_killed(struct team *t) {
   CU(me, cu.StreamSynchronize(s));
   _exit(atomic_load(&W->failures) ? 1 : 0); /* the world's barrier has lost a member */
 }
+
+void suite_killed(struct team *t) { killed(t, t->nranks - 1); } /* the executor waits for it on the host */
+void suite_killedleader(struct team *t) { killed(t, 0); }       /* the executor: streams wait for it */
 
 static void refused(int r, ncclResult_t got, const char *what, const char *word) {
   conf_rc_any(r, got, what, 2, ncclInvalidArgument, ncclInvalidUsage);

@@ -88,5 +88,8 @@ void suite_signals(struct team *);
 void suite_signalsapart(struct team *);
 void suite_signalabort(struct team *);
 void suite_zerocta(struct team *);
+void suite_waits(struct team *);
+void suite_tardy(struct team *);
+void suite_killedleader(struct team *);
 
 #endif

@@ -30,6 +30,9 @@ int main(int argc, char **argv) {
       {"signalsapart", suite_signalsapart, 0},
       {"signalabort", suite_signalabort, 0},
       {"zerocta", suite_zerocta, 0},
+      {"waits", suite_waits, 0},
+      {"tardy", suite_tardy, 1},
+      {"killedleader", suite_killedleader, 1},
       {NULL, NULL, 0},
   };
   mem_mode = MEM_MODE_CUDA;
