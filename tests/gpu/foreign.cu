@@ -36,3 +36,29 @@ extern "C" __global__ void foreign_a2a(ncclDevComm comm, ncclLLA2AHandle handle,
     a2a.endEpoch(cta);
   }
 }
+
+/* GIN by its proxy around the ring: numbered payload and a value, each with a signal behind it, and credits back. */
+extern "C" __global__ void foreign_gin(ncclDevComm comm, ncclWindow_t w, int rounds, int *bad) {
+  constexpr int slots = 8, words = 40, slot = words * 8, in = slots * slot, values = 2 * in;
+  ncclCoopCta cta;
+  ncclGin gin(comm, 0);
+  ncclTeam world = ncclTeamWorld(comm);
+  int next = (comm.rank + 1) % comm.nRanks, prev = (comm.rank + comm.nRanks - 1) % comm.nRanks;
+  uint64_t *mine = (uint64_t *)ncclGetLocalPointer(w, 0), *theirs = (uint64_t *)ncclGetLocalPointer(w, in), *value = (uint64_t *)ncclGetLocalPointer(w, values);
+  for (int round = 0; round < rounds; round++) {
+    int k = round % slots;
+    if (round >= slots) gin.waitSignal(cta, 1, (uint64_t)(round - slots + 1));
+    for (int i = (int)threadIdx.x; i < words; i += (int)blockDim.x) mine[k * words + i] = (uint64_t)round << 16 | (uint64_t)i;
+    gin.put(world, next, w, in + k * slot, w, k * slot, slot, ncclGin_SignalInc{0}, ncclGin_CounterInc{0}, cta);
+    gin.putValue(world, next, w, values + 8 * k, (uint64_t)round + 7, ncclGin_SignalInc{2}, cta);
+    gin.waitSignal(cta, 0, (uint64_t)round + 1);
+    gin.waitSignal(cta, 2, (uint64_t)round + 1);
+    for (int i = (int)threadIdx.x; i < words; i += (int)blockDim.x)
+      if (((volatile uint64_t *)theirs)[k * words + i] != ((uint64_t)round << 16 | (uint64_t)i)) atomicAdd(bad, 1);
+    if (threadIdx.x == 0 && ((volatile uint64_t *)value)[k] != (uint64_t)round + 7) atomicAdd(bad, 1);
+    cta.sync();
+    gin.signal(world, prev, ncclGin_SignalInc{1}, cta);
+  }
+  gin.waitCounter(cta, 0, (uint64_t)rounds);
+  gin.flush(cta);
+}

@@ -127,6 +127,10 @@ def device_api(r):
                                 [BUNDLE + "/bin/device", "--cubin", cubin, "--suite", "foreign", "--launch", launch, "--ranks", str(n)], 60,
                                 r.ours(NCCL_DEBUG="WARN", GCCL_TEST_HEADER=version)) for launch, n in (("threads", 2), ("threads", 4), ("procs", 2))]
         r.judge("device API", "kernels compiled with NVIDIA's header %s: LSA" % version, runs)
+        runs = [made] + [r.step("device foreign_gin %s %s %d" % (version, launch, n),
+                                [BUNDLE + "/bin/device", "--cubin", cubin, "--suite", "foreign_gin", "--launch", launch, "--ranks", str(n)], 60,
+                                r.ours(NCCL_DEBUG="WARN", GCCL_TEST_HEADER=version)) for launch, n in (("threads", 2), ("threads", 4), ("procs", 2))]
+        r.judge("device API", "kernels compiled with NVIDIA's header %s: GIN by proxy" % version, runs)
     r.judge("device API", "GIN, backend direct", [gin(n) for n in (1, 2, 3, 4)])
     few = dict(GCCL_TEST_SIGNALS="40", GCCL_TEST_PUTS="200", GCCL_TEST_SOAK="300")  # without MPS processes take turns of milliseconds
     for backend in ("proxy", "gdaki"):

@@ -75,6 +75,7 @@ void suite_reduce(Rank &);
 void suite_allreduce(Rank &);
 /* foreign.cc, on a GPU */
 void suite_foreign(Rank &);
+void suite_foreign_gin(Rank &);
 /* speed.cc */
 void suite_speed(Rank &);
 /* debug.cc, compiled with GCCL_DEVICE_DEBUG */

@@ -24,6 +24,7 @@ static const struct {
               {"debug", suite_debug},
               {"speed", suite_speed},
               {"foreign", suite_foreign},
+              {"foreign_gin", suite_foreign_gin},
               {"race", suite_race},
               {"old", suite_old}};
 
