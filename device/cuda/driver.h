@@ -127,6 +127,9 @@ enum {
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
 enum { CU_STREAM_NON_BLOCKING = 1, CU_EVENT_DISABLE_TIMING = 2 };
+enum {
+  CU_STREAM_FIRST = -1000
+}; /* of priorities, which are cut to the range that there is (CUDA Driver API, cuStreamCreateWithPriority) */
 
 enum {
   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
@@ -245,6 +248,7 @@ enum { CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1 };
   F(IpcOpenMemHandle, "cuIpcOpenMemHandle_v2", (CUdeviceptr *, CUipcMemHandle, unsigned flags))                                          \
   F(IpcCloseMemHandle, "cuIpcCloseMemHandle", (CUdeviceptr))                                                                             \
   F(StreamCreate, "cuStreamCreate", (CUstream *, unsigned flags))                                                                        \
+  F(StreamCreateWithPriority, "cuStreamCreateWithPriority", (CUstream *, unsigned flags, int priority))                                  \
   F(StreamDestroy, "cuStreamDestroy_v2", (CUstream))                                                                                     \
   F(StreamSynchronize, "cuStreamSynchronize", (CUstream))                                                                                \
   F(StreamQuery, "cuStreamQuery", (CUstream))                                                                                            \

@@ -228,7 +228,8 @@ static gccl_mover *open_mover(struct ncclComm *c, int on_device, char *text) {
   v->base.done = v->mark = gccl_cuda_pinned(v->cx, sizeof *v->mark);
   CUresult e = v->room && v->slot && v->word && v->mark ? gccl_cuda_enter(v->cx, &before) : CUDA_ERROR_OUT_OF_MEMORY;
   if (!e) {
-    e = gccl_cu.StreamCreate(&v->stream, CU_STREAM_NON_BLOCKING);
+    /* Streams of one priority share hardware queues, in which ours would wait behind a kernel that is queued behind the one that waits for us. */
+    e = gccl_cu.StreamCreateWithPriority(&v->stream, CU_STREAM_NON_BLOCKING, CU_STREAM_FIRST);
     gccl_cuda_leave(v->cx, before);
   }
   if (!e) return &v->base;

@@ -12,7 +12,7 @@ static const uint64_t LIMIT_NS = 10000000000u;
 static CUresult ready(gccl_cuda_context *x) {
   CUresult e = CUDA_SUCCESS;
   if (!x->service.room) e = gccl_cu.MemHostAlloc(&x->service.room, ROOM, CU_MEMHOST_PORTABLE);
-  if (!e && !x->service.stream) e = gccl_cu.StreamCreate(&x->service.stream, CU_STREAM_NON_BLOCKING);
+  if (!e && !x->service.stream) e = gccl_cu.StreamCreateWithPriority(&x->service.stream, CU_STREAM_NON_BLOCKING, CU_STREAM_FIRST);
   return e;
 }
 

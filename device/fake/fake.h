@@ -47,7 +47,6 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
   F(CtxSynchronize, "cuCtxSynchronize", (void))                                                                                           \
   F(DevicePrimaryCtxReset, "cuDevicePrimaryCtxReset_v2", (CUdevice))                                                                      \
   F(DeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *text, int len, CUdevice))                                                            \
-  F(StreamCreateWithPriority, "cuStreamCreateWithPriority", (CUstream *, unsigned flags, int priority))                                   \
   F(StreamGetFlags, "cuStreamGetFlags", (CUstream, unsigned *flags))                                                                      \
   F(StreamWriteValue64, "cuStreamWriteValue64_v2", (CUstream, CUdeviceptr, uint64_t value, unsigned flags))                               \
   F(StreamWaitValue64, "cuStreamWaitValue64_v2", (CUstream, CUdeviceptr, uint64_t value, unsigned flags))                                 \

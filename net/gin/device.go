@@ -83,14 +83,14 @@ func (d *Device) Contexts() unsafe.Pointer { return d.p.contexts }
 // closeTime bounds the wait for what kernels have asked for and not waited for.
 const closeTime = 5 * time.Second
 
-// Close does what kernels have asked for, and ends the contexts. Preconditions: no kernel uses them, here or at a peer. aborted: kernels may
+// Close does what kernels have asked for, unless the object has failed, and ends the contexts. Preconditions: no kernel uses them, here or at a peer. aborted: kernels may
 // still run and peers may be gone; nothing is waited for, and the memory that kernels know stays for ever.
 func (d *Device) Close(aborted bool) {
 	idle := func() (ok bool) {
 		d.g.with(func() { ok = C.gin_device_idle(d.g.p, d.p) != 0 })
 		return ok
 	}
-	for end := time.Now().Add(closeTime); !aborted && !idle() && time.Now().Before(end); {
+	for end := time.Now().Add(closeTime); !aborted && d.g.Err() == nil && !idle() && time.Now().Before(end); {
 		if !d.g.Help() {
 			time.Sleep(50 * time.Microsecond)
 		}

@@ -288,7 +288,9 @@ func (g *Gin) UseCard(card unsafe.Pointer) { g.p.card = (*C.gccl_card)(card) }
 func (g *Gin) UseMover(ops uintptr, comm unsafe.Pointer, onDevice bool) error {
 	var why [C.GCCL_NET_TEXT]C.char
 	var rc C.int
-	g.with(func() { rc = C.g_lanes_open(g.p, C.uintptr_t(ops), (*C.struct_ncclComm)(comm), cbool(onDevice), &why[0]) })
+	g.with(func() {
+		rc = C.g_lanes_open(g.p, C.uintptr_t(ops), (*C.struct_ncclComm)(comm), cbool(onDevice), &why[0])
+	})
 	if rc < 0 {
 		return memError("no copies between kernels and the network", &why)
 	}

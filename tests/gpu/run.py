@@ -138,6 +138,7 @@ def device_api(r):
         r.judge("device API", "GIN, backend %s, threads" % backend, [gin(n, env=env, label=" " + backend) for n in (1, 2, 4)])
         r.judge("device API", "GIN, backend %s, beyond LSA teams of 2" % backend,
                 [gin(4, env=dict(GCCL_GIN="direct," + backend, NCCL_LSA_TEAM_SIZE="2"), label=" direct," + backend)])
+        r.judge("device API", "GIN, backend %s, copies and kernels queued behind" % backend, [gin(2, "behind", env=env, label=" behind " + backend)])
         r.judge("device API", "GIN, backend %s, processes" % backend, [gin(2, env={**env, **few}, label=" procs " + backend, procs=True, timeout=100)])
         with Mps(r) as mps:
             if mps is not None:

@@ -321,6 +321,20 @@ KERNEL togetherKernel(ncclDevComm comm, ncclWindow_t w, int context, int rounds)
   ncclGinFlush(&gin, warp, cuda::memory_order_acquire);
 }
 
+/* ---- behind: a put, a value and signals around the ring; round 0 does nothing ---- */
+
+KERNEL roundKernel(ncclDevComm comm, ncclWindow_t w, int round) {
+  if (!round) return;
+  ncclGin gin(comm, 0);
+  ncclTeam world = ncclTeamWorld(comm);
+  int next = (comm.rank + 1) % comm.nRanks;
+  gin.put(world, next, w, 8192, w, 0, 4096, ncclGin_StrongSignalInc{0}, ncclGin_None{}, ncclCoopWarp());
+  gin.waitSignal(ncclCoopWarp(), 0, 2 * (uint64_t)round - 1);
+  gin.putValue(world, next, w, 12288, (uint64_t)round, ncclGin_StrongSignalInc{0}, ncclCoopWarp());
+  gin.waitSignal(ncclCoopWarp(), 0, 2 * (uint64_t)round);
+  gin.flush(ncclCoopWarp());
+}
+
 /* ---- race: a word is read without a wait for its signal ---- */
 
 KERNEL raceKernel(ncclDevComm comm, ncclWindow_t w, uint64_t *out) {
@@ -432,7 +446,8 @@ __device__ inline uint64_t nowNs() {
   return (uint64_t)clock64();
 #endif
 }
-template <typename Coop> __device__ inline void enqueue(ncclDevComm const &comm, ncclWindow_t w, int rounds, int alone, long *ns, Coop coop) {
+template <typename Coop>
+__device__ inline void enqueue(ncclDevComm const &comm, ncclWindow_t w, int rounds, int alone, long *ns, Coop coop) {
   ncclGin gin(comm, 0, alone ? NCCL_GIN_RESOURCE_SHARING_THREAD : NCCL_GIN_RESOURCE_SHARING_GPU);
   coop.sync();
   uint64_t start = nowNs();

@@ -200,6 +200,29 @@ void together(Rank &r) {
   }
 }
 
+/* ---- behind: what a program has queued behind a kernel that waits, in one stream after another, must not hold up what the kernel waits for. On a GPU, by
+ * name ---- */
+
+void behind(Rank &r) {
+  Bench b(r, "behind", 16384, wants(2, 1, 2));
+  place::Shared<char> back(4096);
+  b.ready();
+  constexpr int kStreams = 16; /* all of them stay, so that they share hardware queues with each other and with any other stream */
+  place::Launch *l[kStreams];
+  for (int i = 0; i < kStreams; i++) {
+    l[i] = new place::Launch(1, 32);
+    l[i]->deadlineNs = 20 * 1000000000ull;
+    CHECK(l[i]->start(K(roundKernel), b.dev, b.win, i + 1) == ncclSuccess, "%s", l[i]->error());
+    if (place::onGpu()) {
+      place::must("cuMemcpyAsync", (CUdeviceptr)(uintptr_t)back.p, (CUdeviceptr)(uintptr_t)b.memory.at, (size_t)4096, l[i]->stream);
+      CHECK(l[i]->start(K(roundKernel), b.dev, b.win, 0) == ncclSuccess, "%s", l[i]->error());
+    }
+    CHECK(l[i]->finish() == ncclSuccess, "stream %d: %s", i, l[i]->error());
+    meet();
+  }
+  for (int i = 0; i < kStreams; i++) delete l[i];
+}
+
 /* ---- race: ThreadSanitizer has to find it. Only by name ---- */
 
 void race(Rank &r) {
@@ -265,6 +288,6 @@ void speed(Rank &r) {
 Suite const gSuites[] = {{"puts", puts, false},         {"sequence", sequence, false}, {"signals", signals, false},
                          {"local", local, false},       {"values", values, false},     {"queues", queues, false},
                          {"contexts", contexts, false}, {"barriers", barriers, false}, {"together", together, false},
-                         {"again", again, false},       {"soak", soak, false},         {"race", race, true},
+                         {"again", again, false},       {"soak", soak, false},         {"behind", behind, true},     {"race", race, true},
                          {"speed", speed, true}};
 int const gSuiteCount = sizeof gSuites / sizeof *gSuites;
