@@ -718,6 +718,14 @@ typedef struct gcclCommStats {
  * ncclInvalidArgument. */
 ncclResult_t gcclCommGetStats(ncclComm_t comm, gcclCommStats_t* stats);
 
+/* on != 0: calls of this rank on GPU memory wait in the calling thread for the ranks of other processes and for what these have in
+ * their streams, where otherwise this rank's stream would wait. Streams share a few hardware queues (CUDA_DEVICE_MAX_CONNECTIONS, 8 by
+ * default), and one that waits on the GPU holds up all others of its queue: a program that sends on one stream and reduces on another
+ * hangs where the two share a queue and the other rank receives only after it has reduced. For communicators whose calls come
+ * from a thread of their own; all ranks set it alike. Holds for the calls that follow, not in captures. 0, the default: calls return
+ * when they are enqueued. Host communicators always wait in the calling thread. */
+ncclResult_t gcclCommMeetOnHost(ncclComm_t comm, int on);
+
 /* Path of the loaded library file: a constant string, empty when the loader does not tell it. Never NULL. */
 const char* gcclLibraryPath(void);
 

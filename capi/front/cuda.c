@@ -49,6 +49,12 @@ ncclResult_t gccl_device_attach(struct ncclComm *c, const struct ncclComm *paren
   return c->cuda ? ncclSuccess : gccl_fail(ncclUnhandledCudaError, "%s: %s", call, text);
 }
 
+GCCL_OWN_API ncclResult_t gcclCommMeetOnHost(ncclComm_t comm, int on) {
+  ncclResult_t rc = gccl_handle_check(comm, "gcclCommMeetOnHost");
+  if (rc == ncclSuccess && comm->cuda) atomic_store(&gccl_cuda_of(comm)->meets, on != 0);
+  return rc;
+}
+
 /* --- for the core --- */
 
 static int32_t hello(struct ncclComm *c, void *out, int32_t max) {

@@ -125,6 +125,7 @@ typedef struct gccl_cuda_comm {
   gccl_cuda_context *cx;
   _Atomic(int) refs;        /* the communicator, and graphs that use it */
   int nranks, rank, leader; /* leader: who executes collectives */
+  _Atomic(int) meets;       /* gcclCommMeetOnHost */
   gccl_cuda_creator *creator;
   gccl_cuda_layout layout;
   gccl_cuda_peer *peer;
@@ -235,6 +236,7 @@ typedef struct gccl_cuda_batch {
   int lends; /* memory for buffers that the executors cannot open */
   int leave; /* the executor's call is not to be waited for any longer */
   int late;  /* "ready" goes into the stream together with the wait for "done" */
+  int meets; /* the host waits for the words of other ranks' streams, not the stream: gcclCommMeetOnHost */
   /* What says that all of the batch is done, if nothing has to be put into the stream for that: the event behind the executor's launch,
    * or the word of an executor (-1: none). */
   gccl_cuda_event *end;

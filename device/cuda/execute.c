@@ -30,13 +30,19 @@ static int peer_from(const gccl_op *x, int q) {
 }
 #define EACH_PEER(q, x) for (int q = peer_from(x, 0); q < (x)->comm->nranks; q = peer_from(x, q + 1))
 
+/* Whether the stream of the record's rank has come to it: for executors that meet on the host. Their streams say so by events or by words. */
+static int is_ready(const gccl_cuda_comm *d, int q, const gccl_cuda_record *r) {
+  if (r->sync == GCCL_CUDA_EVENT || r->slot) return 1;
+  return (int32_t)(__atomic_load_n(&eager_words(d, q, d->rank)->ready, __ATOMIC_ACQUIRE) - (uint32_t)r->launch) >= 0;
+}
+
 /* Whether all records are there, and none belongs to a launch of its rank before which another one is still to be served. */
 static int available(gccl_cuda_batch *b, gccl_op *x) {
   const gccl_cuda_comm *d = gccl_cuda_of(b->comm);
   EACH_PEER(q, x) {
     const gccl_cuda_record *r = record_of(d, x, q);
     const gccl_cuda_served *s = &d->served[q];
-    if (gccl_load(&r->seq) != x->seq || r->launch != s->launch + (s->left == 0)) {
+    if (gccl_load(&r->seq) != x->seq || r->launch != s->launch + (s->left == 0) || (b->meets && !is_ready(d, q, r))) {
       b->blocked = x;
       b->blocked_on = q;
       return 0;
@@ -92,6 +98,7 @@ static CUresult acquire(pass *p, const gccl_op *x) {
     if (d->served[q].launch == r->launch) continue;
     d->served[q] = (gccl_cuda_served){r->launch, r->in_launch, 0};
     if (r->sync == GCCL_CUDA_WORD) {
+      if (p->b->meets && !r->slot) continue; /* it is ready */
       e = gccl_cuda_await(&p->ops, p->b->stream, ready_word(d, q, d->rank, r->slot), r->slot, r->launch);
       continue;
     }

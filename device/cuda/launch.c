@@ -124,6 +124,7 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
   }
   gccl_cuda_driven(d, 0);
   b->executor = -1;
+  b->meets = !b->capture && atomic_load(&d->meets);
   if ((e = behind_last(b))) return gccl_cuda_failed(c, e, "waiting for the communicator's last operation");
   if ((e = join_streams(b, 1))) return gccl_cuda_failed(c, e, "joining the streams of a group");
   for (int i = 0; i < b->nops; i++) {
@@ -285,11 +286,11 @@ static int leave(gccl_cuda_batch *b, int n) {
   for (int i = 0; i < n; i++)
     if (b[i].phase < PH_FINISH) return 0;
   for (int i = 0; i < n; i++)
-    if (b[i].phase == PH_FINISH && !b[i].capture && b[i].stream && b[i].stream != CU_STREAM_LEGACY) any = b[i].leave = 1;
+    if (b[i].phase == PH_FINISH && !b[i].capture && !b[i].meets && b[i].stream && b[i].stream != CU_STREAM_LEGACY) any = b[i].leave = 1;
   return any;
 }
 
-enum { LOOK_AFTER_NS = 200000, LOOK_EVERY_NS = 1000000, LEFT_AFTER_NS = 200000000 };
+enum { LOOK_AFTER_NS = 200000, LOOK_EVERY_NS = 1000000, LOOK_AT_WORDS_NS = 50000, LEFT_AFTER_NS = 200000000 };
 
 int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
   int rc = 0;
@@ -315,7 +316,7 @@ int gccl_cuda_drive(gccl_cuda_batch *b, int n) {
       if (waited > LOOK_AFTER_NS && gccl_cuda_give_up(&meeting, waits, waited) && leave(b, n)) continue;
       if (waited > LEFT_AFTER_NS) gccl_cuda_left(waits->blocked);
       /* Several communicators: a peer of another one does not wake this sleeper. */
-      uint64_t most = left > 1 ? LOOK_AFTER_NS : waits->phase == PH_FINISH ? LOOK_EVERY_NS : UINT64_MAX;
+      uint64_t most = left > 1 ? LOOK_AFTER_NS : waits->meets ? LOOK_AT_WORDS_NS : waits->phase == PH_FINISH ? LOOK_EVERY_NS : UINT64_MAX;
       gccl_idle_wait(&idle, waits->blocked, waits->blocked_on, recheck, &m, most);
     } else { /* another thread is at work on the communicator */
       struct timespec t = {0, 20000};

@@ -191,7 +191,7 @@ int gccl_cuda_publish(gccl_cuda_batch *b, gccl_cuda_batch *all, int n) {
     if (!onesided(b) && !enough_queues(b, all, n)) return GCCL_RC_USAGE;
     /* Nothing of this thread comes between: one call of the driver for both. */
     int executor = executor_of(&b->ops[0]);
-    b->late = n == 1 && b->nops == 1 && executor != c->rank && !d->peer[executor].same_process;
+    b->late = n == 1 && b->nops == 1 && executor != c->rank && !d->peer[executor].same_process && !b->meets;
     if ((rc = gccl_cuda_lend(b)) || (rc = announce(b, all, n))) return rc;
   }
   b->blocked = NULL;
@@ -245,13 +245,18 @@ int gccl_cuda_finish(gccl_cuda_batch *b) {
     gccl_op *x = &b->ops[i];
     if (x->phase != OP_PUBLISHED) continue;
     gccl_cuda_record *r = own_record(d, x);
+    if (b->meets && r->sync == GCCL_CUDA_WORD && !(gccl_cuda_is_taken(r) && launch_done(d, executor_of(x), (uint32_t)r->launch))) {
+      b->blocked = x;
+      b->blocked_on = executor_of(x);
+      continue;
+    }
     if (r->sync == GCCL_CUDA_WORD) {
       int executor = executor_of(x);
       x->phase = OP_ORDERED;
       if (!first_with(b, i)) continue;
       if (!b->capture && !b->lends && towards(b, executor) == b->nops) b->executor = executor;
       if (b->late) e = gccl_cuda_say(&m, b->stream, ready_word(d, c->rank, executor, b->slot), b->slot, r->launch);
-      if (!e) e = gccl_cuda_await(&m, b->stream, done_word(d, c->rank, executor, b->slot), b->slot, r->launch);
+      if (!e && !b->meets) e = gccl_cuda_await(&m, b->stream, done_word(d, c->rank, executor, b->slot), b->slot, r->launch);
       continue;
     }
     if (b->leave && gccl_cuda_claim(r, GCCL_CUDA_LEFT)) {

@@ -346,6 +346,13 @@ class Communicator(Collectives, OneSided):
         self._kept.clear()
         return rc
 
+    def meet_on_host(self, on: bool = True) -> None:
+        """Calls on GPU memory that follow wait in the calling thread for the other processes, not in the stream: streams share a few
+        hardware queues, and one that waits on the GPU holds up the others of its queue. For communicators that have a thread of
+        their own. All ranks set it alike; calls in captures ignore it.
+        """
+        self._check(calls.gcclCommMeetOnHost(self._ptr, int(on)), "gcclCommMeetOnHost")
+
     def finalize(self) -> None:
         """Finishes outstanding work; afterwards only destroy and abort are allowed."""
         self._check(calls.ncclCommFinalize(self._ptr), "ncclCommFinalize")

@@ -92,6 +92,7 @@ _FUNCTIONS: Dict[str, Tuple[Any, ...]] = {
     "gcclStreamQuery": (_p,),
     "gcclStreamDestroy": (_p,),
     "gcclCommGetStats": (_p, ctypes.POINTER(CStats)),
+    "gcclCommMeetOnHost": (_p, _i),
     "gcclLibraryPath": (),
 }
 _RESULTS = {"ncclGetErrorString": _s, "ncclGetLastError": _s, "gcclLibraryPath": _s}

@@ -210,6 +210,11 @@ func TestTwoQueues(t *testing.T) {
 	}
 }
 
+// All streams of a process share a hardware queue: one that waits holds up the others.
+func TestOneQueue(t *testing.T) {
+	check(t, own, suite{name: "onequeue", ranks: []int{2}, launches: []string{"procs"}, env: []string{"CUDA_DEVICE_MAX_CONNECTIONS=1"}})
+}
+
 // Two GPUs: ranks in turn.
 func TestDevices(t *testing.T) {
 	for _, name := range []string{"probe", "fill", "capture"} {

@@ -162,8 +162,8 @@ class ProcessGroupGccl(ProcessGroup):
 
     # ---- Channels --------------------------------------------------------------------------------------------------
 
-    def _channel(self, key: str, size: int, rank: int, like: Tensor) -> Channel:
-        """like: a tensor that says for which memory."""
+    def _channel(self, key: str, size: int, rank: int, like: Tensor, alone: bool = False) -> Channel:
+        """like: a tensor that says for which memory. alone: its jobs may wait on the host for the other ranks, whatever this rank does meanwhile."""
         channel = self._channels.get(key)
         if channel is None:
             device = like.device
@@ -178,6 +178,8 @@ class ProcessGroupGccl(ProcessGroup):
                     unique_id = gccl.UniqueId.from_bytes(self._await(f"gccl/{key}"))
                 comm.initialize(size, rank, unique_id, gccl.NCCLConfig(comm_name=f"torch {self._name} {key}"),
                                 device="host" if device.type == "cpu" else device.type)
+                if alone:
+                    comm.meet_on_host()
 
             name = f"rank {self._rank} of {self._size}, {key}"
             channel = self._channels[key] = Channel(name, make, self._timeout)
@@ -430,7 +432,7 @@ class ProcessGroupGccl(ProcessGroup):
         if source == target:
             raise NcclInvalid(f"backend gccl: {call}: rank {source} and itself: copy the tensor")
         kind = "cuda" if t.is_cuda else "host"
-        channel = self._channel(f"{kind} messages {source}-{target}", 2, 0 if source == self._rank else 1, t)
+        channel = self._channel(f"{kind} messages {source}-{target}", 2, 0 if source == self._rank else 1, t, alone=True)
         return self._submit(CudaMessage(channel, call, job, t, *used) if t.is_cuda else GcclWork(channel, call, job, [t]), True)
 
 

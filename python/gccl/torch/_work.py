@@ -292,7 +292,8 @@ def bind(device: torch.device) -> None:
 
 class CudaMessage(GcclWork):
     """A message between CUDA tensors: on a stream of its channel, because one that is behind another on the current stream would wait for
-    it, and with it for a peer that waits for this one. The channel's thread enqueues it: the first of a pair waits for the other end."""
+    it, and with it for a peer that waits for this one. The channel's thread enqueues it, and waits on the host until the other end has come
+    (meet_on_host): a stream that waited for it on the GPU would hold up the streams that share its hardware queue, the current one perhaps."""
 
     def __init__(self, channel: Channel, what: str, job: Job, tensor: torch.Tensor, *used: torch.Tensor) -> None:
         device = tensor.device

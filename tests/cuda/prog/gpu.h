@@ -64,6 +64,7 @@ void graphs_drop(struct team *, struct graph *);
 void suite_fill(struct team *);
 void suite_between(struct team *);
 void suite_manystreams(struct team *);
+void suite_onequeue(struct team *);
 void suite_crossed(struct team *);
 void suite_later(struct team *);
 void suite_idle(struct team *);

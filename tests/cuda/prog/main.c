@@ -8,6 +8,7 @@ int main(int argc, char **argv) {
       {"between", suite_between, 1},
       {"manystreams", suite_manystreams, 1},
       {"crossed", suite_crossed, 1},
+      {"onequeue", suite_onequeue, 1},
       {"idle", suite_idle, 1},
       {"pool", suite_pool, 1},
       {"capture", suite_capture, 1},
