@@ -16,7 +16,7 @@ func builtin(name string) *Machine {
 		return &Machine{
 			Name: name, Call: 25, Op: 15, Poll: 5, Signal: 20, Switch: 1500, Inside: Link{Latency: 55},
 			User:    Curve{{8 << 10, 0.020}, {128 << 10, 0.0165}, {8 << 20, 0.0147}, {32 << 20, 0.030}, {64 << 20, 0.069}},
-			Scratch: Curve{{8 << 10, 0.040}, {128 << 10, 0.022}, {1 << 20, 0.0165}, {8 << 20, 0.0195}, {64 << 20, 0.040}},
+			Scratch: Curve{{8 << 10, 0.060}, {128 << 10, 0.0275}, {1 << 20, 0.0175}, {8 << 20, 0.0243}, {64 << 20, 0.030}},
 			Between: Link{Latency: 20_000, Gap: 3000, Rate: 3}, Fabric: Fabric{Kind: "flat"},
 			Stage: 2 << 20, Eager: 512, Protos: []Proto{Simple}, Channels: 1,
 		}

@@ -29,10 +29,12 @@ type Machine struct {
 	// Call is what a call costs outside its plan, Op an op that moves data besides its bytes, Poll a look at a peer's step, Signal a
 	// signal on an edge.
 	Call, Op, Poll, Signal float64
-	// Switch is the latency of a signal where ranks share processors, for each rank of a processor after the first.
+	// Switch is what it costs that a processor goes on with another of its ranks. It is paid for one that cannot go on, too, so a signal
+	// takes as many switches as a processor has other ranks, at most.
 	Switch float64
-	// User and Scratch are nanoseconds a byte of a source or destination, in a user's buffer or in scratch, by how many bytes
-	// of user buffers the ranks of a clique have together: caches end somewhere.
+	// User is nanoseconds a byte of a source, wherever it is, and of a destination in a user's buffer; Scratch of a destination where
+	// another processor has looked: its cache lines have to come back from there. Both by how many bytes of user buffers the ranks of a
+	// clique have together: caches end somewhere.
 	User, Scratch Curve
 	// Inside a clique bytes are loaded and stored by the ranks' own time. Between cliques a rank's share of the network carries them.
 	Inside, Between Link
@@ -56,7 +58,7 @@ func (m *Machine) Share(ranks int) float64 {
 // Hop is the latency of a signal inside a clique of so many ranks.
 func (m *Machine) Hop(ranks int) float64 { return m.Inside.Latency + (m.Share(ranks)-1)*m.Switch }
 
-// Work is the time of an op on user and scratch references of a number of bytes each.
+// Work is the time of an op on references of a number of bytes each, of the two kinds.
 func (m *Machine) Work(bytes float64, user, scratch int, footprint float64) float64 {
 	return m.Op + bytes*(float64(user)*m.User.At(footprint)+float64(scratch)*m.Scratch.At(footprint))
 }

@@ -16,13 +16,16 @@ const (
 	tagKeep = -3
 )
 
+// rdFarSlots is how many slots an exchange between cliques has: with one the next round would wait for a credit to come back.
+const rdFarSlots = 2
+
 // rdAllReduce: in level k, ranks that differ in bit k exchange what their blocks of 2^k ranks have. Both fold
 // the lower block's result first, so all ranks compute the same bits.
 func rdAllReduce(e ends) *plan.Plan {
 	p := e.start(plan.AllReduce, RD, 1, 1)
 	core, levels := pattern.Core(e.n)
 	send, recv := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(0))
-	w := e.wire(p, levels+4, func(r int) []link { return rdIns(r, e.n) }, rdOuts(e.rank, e.n))
+	w := e.wire(p, levels*e.most(1, rdFarSlots)+4, func(r int) []link { return e.rdIns(r) }, rdOuts(e.rank, e.n))
 	if e.rank >= core {
 		p.Ops = join(e.open(p),
 			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
@@ -69,14 +72,15 @@ func rdOuts(rank, n int) []link {
 
 // rdIns lists the links that end at a rank. The queue to oneself has two slots: an op reads one and fills the
 // other.
-func rdIns(rank, n int) []link {
+func (e ends) rdIns(rank int) []link {
+	n := e.n
 	core, levels := pattern.Core(n)
 	if rank >= core {
 		return []link{{from: rank - core, to: rank, tag: tagPost, slots: 1}}
 	}
 	var ins []link
 	for k := range levels {
-		ins = append(ins, link{from: pattern.Partner(rank, k), to: rank, tag: k, slots: 1})
+		ins = append(ins, link{from: pattern.Partner(rank, k), to: rank, tag: k, slots: e.slots(pattern.Partner(rank, k), rank, 1, rdFarSlots)})
 	}
 	if levels > 0 {
 		ins = append(ins, link{from: rank, to: rank, tag: tagKeep, slots: 2})

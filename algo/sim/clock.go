@@ -68,6 +68,7 @@ type run struct {
 	m           *cost.Machine
 	weather     Weather
 	bytes       float64    // of a chunk
+	footprint   float64    // of the user buffers of a clique
 	carry       []carriage // by path
 	hop, share  float64
 	spent       [][]float64 // by program and step: time of a data op
@@ -103,20 +104,20 @@ func (w *World) Time(m *cost.Machine, bytes float64, weather Weather) (Timed, er
 		}
 		r.carry = append(r.carry, t)
 	}
-	footprint := float64(w.clique) * bytes / float64(w.sendParts) * float64(w.sendParts+w.recvParts)
+	r.footprint = float64(w.clique) * bytes / float64(w.sendParts) * float64(w.sendParts+w.recvParts)
+	if r.share > 1 && w.apart != nil {
+		r.w, r.hop, r.share = w.apart, m.Inside.Latency, 1
+		t, err := r.turns(m.CPUs, rounds)
+		t.NS += m.Call
+		return t, err
+	}
 	for _, p := range w.progs {
-		spent := make([]float64, len(p.steps))
-		for k, s := range p.steps {
-			if s.user+s.scratch > 0 {
-				spent[k] = m.Work(r.bytes, int(s.user), int(s.scratch), footprint)
-			}
-		}
-		r.spent = append(r.spent, spent)
+		r.spent = append(r.spent, r.costs(p, func(int32) bool { return false }))
 	}
 	t, err := r.pass(rounds)
 	if err == nil && r.share > 1 {
-		// A rank has a processor while others wait, so its own work is not stretched; but the work of all needs processors, and
-		// what signals and switches take comes on top.
+		// Too many to take turns one by one. A rank has a processor while others wait, so its own work is not stretched; but the
+		// work of all needs processors, and what signals and switches take comes on top.
 		work := r.work * float64(rounds) / float64(r.rounds) * r.share / float64(w.nranks)
 		for _, p := range r.spent {
 			clear(p)
@@ -127,6 +128,27 @@ func (w *World) Time(m *cost.Machine, bytes float64, weather Weather) (Timed, er
 	}
 	t.NS += m.Call * r.share
 	return t, err
+}
+
+// costs are the times of a program's data ops. near says whether the other end of an edge is on the rank's own processor: what passes
+// through its slots stays in that processor's cache then.
+func (r *run) costs(p *program, near func(edge int32) bool) []float64 {
+	spent := make([]float64, len(p.steps))
+	for k := range p.steps {
+		s := &p.steps[k]
+		own, scratch := int(s.own), int(s.scratch)
+		for _, e := range s.slots {
+			if near(e) {
+				own++
+			} else {
+				scratch++
+			}
+		}
+		if int(s.user)+own+scratch > 0 {
+			spent[k] = r.m.Work(r.bytes, int(s.user), scratch, r.footprint) + r.bytes*float64(own)*r.m.User.At(min(r.footprint, 2*float64(r.w.clique)*r.bytes))
+		}
+	}
+	return spent
 }
 
 // pass runs all ranks once, from the beginning.
@@ -143,11 +165,16 @@ func (r *run) pass(rounds int) (Timed, error) {
 			return Timed{}, fmt.Errorf("simulate %s method %q: rank %d waits for ever at op %d", r.w.coll, r.w.method, r.w.kinds[k].first, r.actors[k].pc)
 		}
 	}
+	return r.timed(rounds), nil
+}
+
+// timed is what was simulated, with the rounds that were not.
+func (r *run) timed(rounds int) Timed {
 	t := Timed{NS: r.ends[r.rounds-1], Rounds: rounds, Simulated: r.rounds, Events: r.events}
 	if rounds > r.rounds {
 		t.NS += float64(rounds-r.rounds) * (r.ends[r.rounds-1] - r.ends[r.rounds-2])
 	}
-	return t, nil
+	return t
 }
 
 // cut finds the size of a chunk and the number of rounds, as the executor does.
@@ -187,6 +214,10 @@ func (r *run) start() {
 	r.stepMax, r.stepSeen = make([]float64, steps*r.rounds+1), make([]int, steps*r.rounds+1)
 	for k := len(r.actors) - 1; k >= 0; k-- {
 		r.actors[k].loop = -1
+		if len(r.w.progs[r.w.kinds[k].prog].steps) == 0 {
+			r.actors[k].round = r.rounds // nothing to do
+			continue
+		}
 		r.wake(int32(k))
 	}
 }
@@ -202,33 +233,35 @@ func (r *run) wake(a int32) {
 func (r *run) advance(id int32) {
 	a, k := &r.actors[id], &r.w.kinds[id]
 	prog := r.w.progs[k.prog]
-	spent := r.spent[k.prog]
 	for a.round < r.rounds {
-		if a.pc == len(prog.steps) {
-			r.ends[a.round] = max(r.ends[a.round], a.clock)
-			a.pc, a.round = 0, a.round+1
-			continue
-		}
-		r.events++
 		s := &prog.steps[a.pc]
-		switch s.kind {
-		case kindData:
-			a.clock += spent[a.pc] * k.slow
-			r.work += spent[a.pc] * k.slow * float64(k.ranks)
-		case kindSignal:
-			r.signal(id, a, k, prog, s)
-		case kindWait:
-			if !r.wait(id, a, k, prog, s) {
-				return
-			}
-		case kindLoop:
-			a.loop, a.i = a.pc, 0
-		case kindEnd:
-			if a.i++; a.i < int(prog.steps[a.loop].n) {
-				a.pc = a.loop
-			}
+		if s.kind == kindWait && !r.wait(id, a, k, prog, s) {
+			return
 		}
-		a.pc++
+		r.op(id, a, k, prog, s)
+	}
+}
+
+// op runs one op, but for waits, which are over, and goes past it.
+func (r *run) op(id int32, a *actor, k *kind, prog *program, s *step) {
+	r.events++
+	switch s.kind {
+	case kindData:
+		spent := r.spent[k.prog][a.pc] * k.slow
+		a.clock += spent
+		r.work += spent * float64(k.ranks)
+	case kindSignal:
+		r.signal(id, a, k, prog, s)
+	case kindLoop:
+		a.loop, a.i = a.pc, 0
+	case kindEnd:
+		if a.i++; a.i < int(prog.steps[a.loop].n) {
+			a.pc = a.loop
+		}
+	}
+	if a.pc++; a.pc == len(prog.steps) {
+		r.ends[a.round] = max(r.ends[a.round], a.clock)
+		a.pc, a.round = 0, a.round+1
 	}
 }
 

@@ -29,7 +29,7 @@ type work struct{ user, scratch, times int }
 
 // LoadOf adds up a plan.
 func LoadOf(p *plan.Plan, set Setting) (*Load, error) {
-	c := &compiler{staged: set.Staged, known: map[string]int32{}}
+	c := &compiler{staged: set.Staged, cliques: set.Cliques, known: map[string]int32{}}
 	out, err := c.compile(p)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func LoadOf(p *plan.Plan, set Setting) (*Load, error) {
 		case s.kind == kindEnd:
 			times = 1
 		case s.kind == kindData:
-			w := work{int(s.user), int(s.scratch), times}
+			w := work{int(s.user + s.own), int(s.scratch) + len(s.slots), times}
 			l.work = append(l.work, w)
 			if w.user+w.scratch > l.largest.user+l.largest.scratch {
 				l.largest = w

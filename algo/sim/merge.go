@@ -24,8 +24,9 @@ type World struct {
 	progs                []*program
 	kinds                []kind
 	paths                []cost.Path
-	clique               int // ranks of the largest one
-	far                  int // ranks outside it
+	clique               int    // ranks of the largest one
+	far                  int    // ranks outside it
+	apart                *World // the same with nobody merged, for ranks that take turns; nil: too many, or already so
 
 	Planning, Merging time.Duration // how long Build took
 }
@@ -45,6 +46,7 @@ type kindPort struct {
 	channel int32
 	slots   int32
 	path    int32 // into World.paths; -1 inside a clique
+	peer    int32 // the rank at the other end of the kind's first rank's edge
 	out     bool
 }
 
@@ -77,6 +79,19 @@ func Build(n int, source plan.Source, set Setting) (*World, error) {
 	way := m.ways(w, set)
 	color := m.refine(way, set)
 	w.collect(ranks, color, way, set)
+	if n <= maxTurns && w.far == 0 {
+		each := *w
+		each.kinds, each.progs = nil, nil
+		for r := range color {
+			color[r] = uint32(r)
+		}
+		each.collect(ranks, color, way, set)
+		for r := range each.kinds { // each has its program, whose ops cost by where its peers are
+			each.progs = append(each.progs, w.progs[ranks[r].prog])
+			each.kinds[r].prog = int32(r)
+		}
+		w.apart = &each
+	}
 	return w, nil
 }
 
@@ -93,7 +108,7 @@ func compileAll(n int, source plan.Source, set Setting) ([]compiled, *World, err
 		go func() {
 			defer wg.Done()
 			c := &workers[k]
-			c.compiler = compiler{staged: set.Staged, known: map[string]int32{}}
+			c.compiler = compiler{staged: set.Staged, cliques: set.Cliques, known: map[string]int32{}}
 			for c.err == nil {
 				at := int(next.Add(chunk)) - chunk
 				if at >= n {
@@ -327,7 +342,7 @@ func (w *World) collect(ranks []compiled, color []uint32, way [][]int32, set Set
 				id = int32(len(channels))
 				channels[at] = id
 			}
-			k.ports = append(k.ports, kindPort{channel: id, slots: p.slots, path: way[k.first][j], out: p.out})
+			k.ports = append(k.ports, kindPort{channel: id, slots: p.slots, path: way[k.first][j], peer: p.peer, out: p.out})
 		}
 		for _, q := range rank.peers {
 			k.peers = append(k.peers, int32(color[q]))

@@ -14,9 +14,11 @@ import (
 type step struct {
 	kind          plan.Kind
 	sync          plan.Sync
-	edge          int32 // signal or wait of an edge: which; wait for the step of one rank: which of peers, -1 for all
-	n             int32 // loop: trip count; step: its number
-	user, scratch int32 // references of a data op
+	edge          int32   // signal or wait of an edge: which; wait for the step of one rank: which of peers, -1 for all
+	n             int32   // loop: trip count; step: its number
+	user, scratch int32   // references of a data op
+	own           int32   // those to slots of a rank's queue to itself
+	slots         []int32 // those to slots of edges with others: the edges
 }
 
 type program struct {
@@ -41,10 +43,11 @@ type compiled struct {
 
 // compiler collects programs and finds equal ones.
 type compiler struct {
-	staged bool // buffers are out of reach: pieces pass through scratch
-	known  map[string]int32
-	progs  []*program
-	key    []byte
+	staged  bool // buffers are out of reach: pieces pass through scratch
+	cliques *plan.Cliques
+	known   map[string]int32
+	progs   []*program
+	key     []byte
 }
 
 // compile reads one rank's plan.
@@ -90,7 +93,9 @@ func (c *compiler) compile(p *plan.Plan) (compiled, error) {
 	return out, nil
 }
 
-// count finds what an op touches. A set of all ranks has one reference of its own rank.
+// count finds what an op touches. A set of all ranks has one reference of its own rank. What is loaded costs the same wherever it is;
+// what is stored where another rank of the clique has looked costs more, as its cache lines have to come back from there. A slot of a
+// rank's queue to itself, and the copy of one in another clique, nobody else looks at.
 func (c *compiler) count(p *plan.Plan, op *plan.Op, s *step) {
 	for side, refs := range [2][]plan.Ref{op.Src, op.Dst} {
 		for k := range refs {
@@ -99,13 +104,21 @@ func (c *compiler) count(p *plan.Plan, op *plan.Op, s *step) {
 			own := r.Rank == plan.Const(p.Rank)
 			switch {
 			case r.Space == plan.Slot:
-				s.scratch++
+				peer := p.Edges[r.Edge].Peer
+				switch {
+				case peer == p.Rank || !c.cliques.Same(p.Rank, peer):
+					s.own++
+				case side == 0:
+					s.user++
+				default:
+					s.slots = append(s.slots, int32(r.Edge))
+				}
+			case side == 0:
+				s.user += n
 			case r.Space != plan.Send && r.Space != plan.Recv:
 				s.scratch += n
 			case own || !c.staged:
 				s.user += n
-			case side == 0: // its own, and the others' scratch
-				s.user, s.scratch = s.user+1, s.scratch+n-1
 			default: // all others' by one piece in scratch
 				s.user, s.scratch = s.user+1, s.scratch+1
 			}
@@ -118,8 +131,11 @@ func (c *compiler) intern(p *program) int32 {
 	b := binary.AppendVarint(c.key[:0], int64(p.nsteps))
 	for _, s := range p.steps {
 		b = append(b, byte(s.kind), byte(s.sync))
-		for _, v := range [...]int32{s.edge, s.n, s.user, s.scratch} {
+		for _, v := range [...]int32{s.edge, s.n, s.user, s.scratch, s.own, int32(len(s.slots))} {
 			b = binary.AppendVarint(b, int64(v))
+		}
+		for _, e := range s.slots {
+			b = binary.AppendVarint(b, int64(e))
 		}
 	}
 	c.key = b

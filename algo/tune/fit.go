@@ -83,7 +83,7 @@ func Fit(start *Machine, nranks int, samples []Sample) (*Machine, []Fitted, erro
 		}
 		return sum, nil
 	}
-	if err := descend(params, loss); err != nil {
+	if err := lowest(params, loss); err != nil {
 		return nil, nil, err
 	}
 	var out []Fitted
@@ -115,6 +115,46 @@ func footprints(nranks int, samples []Sample) []float64 {
 func resampled(c cost.Curve, at []float64) (out cost.Curve) {
 	for _, bytes := range at {
 		out = append(out, cost.Point{Bytes: bytes, Value: max(c.At(bytes), 1e-6)})
+	}
+	return out
+}
+
+// lowest descends from a few places, as descents end in different valleys: from where the numbers are, and with some of them changed
+// before. It leaves the numbers of the deepest.
+func lowest(params []*float64, loss func() (float64, error)) error {
+	start, best := values(params), []float64(nil)
+	least := math.Inf(1)
+	for _, by := range starts {
+		for k, p := range params {
+			*p = start[k]
+			if k < len(by) {
+				*p = max(*p, 1) * by[k]
+			}
+		}
+		if err := descend(params, loss); err != nil {
+			return err
+		}
+		l, err := loss()
+		if err != nil {
+			return err
+		}
+		if l < least {
+			least, best = l, values(params)
+		}
+	}
+	for k, p := range params {
+		*p = best[k]
+	}
+	return nil
+}
+
+// starts are by what call, op, poll, signal and switch or latency are multiplied before a descent.
+var starts = [][]float64{{1, 1, 1, 1, 1}, {1, 1, 1, 0.1, 2}, {0.1, 0.1, 0.1, 1, 1}}
+
+func values(params []*float64) []float64 {
+	out := make([]float64, len(params))
+	for k, p := range params {
+		out[k] = *p
 	}
 	return out
 }

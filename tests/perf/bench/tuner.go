@@ -107,8 +107,8 @@ func (s *setup) tuner(reg regime, into *tunerResult) {
 			fmt.Fprintf(os.Stderr, "%s, round %d of %d: %s\n", reg.name, round+1, reg.rounds, method)
 			for _, mode := range []string{"window", "malloc"} {
 				for _, z := range reg.sizes {
-					if method == planner.Eager && z.bytes > 8<<10 {
-						continue
+					if method == planner.Eager && z.bytes > eagerLimit(reg) {
+						continue // direct would do it
 					}
 					us, err := s.methodTime(reg, method, mode, z)
 					if err != nil {
