@@ -41,6 +41,7 @@ gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *c, const gccl_cuda_comm *par
 
 void gccl_cuda_comm_unref(gccl_cuda_comm *d) {
   if (!d || atomic_fetch_sub(&d->refs, 1) > 1) return;
+  if (d->left) gccl_cuda_tickets_put(d);
   gccl_cuda_context_put(d->cx);
   pthread_mutex_destroy(&d->guard);
   pthread_mutex_destroy(&d->order);
@@ -160,7 +161,9 @@ static int meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_
   }
   for (int q = 0; q < d->nranks; q++) /* a sender that comes before waits for it */
     __atomic_store_n(&gccl_cuda_signal_at(d, q, d->rank)->graph, GCCL_CUDA_SIGNAL_EMPTY, __ATOMIC_RELEASE);
-  return 0;
+  int words = 0;
+  for (int q = 0; q < d->nranks; q++) words |= !d->peer[q].same_process;
+  return words && d->rank == d->leader ? gccl_cuda_tickets_get(d, text, max) : 0;
 }
 
 int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_t max) {
@@ -213,5 +216,6 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
     d->peer[q].words = 0;
   }
   if (entered) gccl_cuda_leave(d->cx, before);
+  d->left = 1;
   return 0;
 }

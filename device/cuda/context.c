@@ -108,6 +108,7 @@ static gccl_cuda_context *make(CUcontext ctx, CUdevice dev, char *text, size_t m
   x->ordinal = dev; /* an ordinal is what a CUdevice is */
   pthread_mutex_init(&x->lock, NULL);
   pthread_mutex_init(&x->service.lock, NULL);
+  pthread_mutex_init(&x->tickets.lock, NULL);
   if (gccl_cu.CtxGetId) gccl_cu.CtxGetId(ctx, &x->id);
   CUresult e = gccl_cu.DeviceGetUuid((CUuuid *)x->uuid, dev);
   if (!e) e = gccl_cu.DeviceGetName(x->name, sizeof x->name, dev);

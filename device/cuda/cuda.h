@@ -51,6 +51,12 @@ struct gccl_cuda_context {
   gccl_cuda_event *free; /* of the pool */
   struct {
     pthread_mutex_t lock;
+    CUdeviceptr fresh; /* the first left sets of it are not given out yet */
+    unsigned left, nused;
+    CUdeviceptr used[256]; /* given back */
+  } tickets;               /* ticket.c */
+  struct {
+    pthread_mutex_t lock;
     CUstream stream;  /* made when it is first needed, as the rest */
     void *room;       /* pinned */
     uint32_t *aborts; /* words of a pinned page that are not given out yet */
@@ -140,6 +146,8 @@ typedef struct gccl_cuda_comm {
   uint64_t finished;     /* the last collective that is known to have ended */
   pthread_mutex_t guard; /* these three, against whoever waits for the end of all work or looks */
   gccl_cuda_import *imports;
+  CUdeviceptr tickets;                          /* ticket.c; 0: kernels of several blocks leave the ends of launches to the stream */
+  int left;                                     /* nothing of it is in any stream, but for graphs */
   CUdeviceptr view;                             /* visible.c; 0 before the first window */
   struct gccl_cuda_lent *lent[GCCL_CUDA_SLOTS]; /* lend.c */
   _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS];      /* the capture that has a pair of words; 0: free */

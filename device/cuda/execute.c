@@ -196,7 +196,7 @@ static void average(gccl_leader_work *w, const gccl_op *x) {
   for (unsigned q = 0; q < n; q++) w->rank[q].scale = s.u64;
 }
 
-/* A kernel of one block writes the words of ranks of other processes itself, and this rank's own as the end of the batch. Only for an
+/* The kernel's last block writes the words of ranks of other processes itself, and this rank's own as the end of the batch. Only for an
  * operation alone: the words are for all that a rank has in its launch. */
 static void say_inside(pass *p, const gccl_op *x, gccl_leader_work *w) {
   gccl_cuda_comm *d = p->d;
@@ -239,7 +239,8 @@ static int collective(pass *p, gccl_op *x, int alone) {
     if (q != d->rank && (rc = place(d, &w, q, record_of(d, x, q)))) return rc;
   if (gccl_cuda_copies_do(d, x->coll)) return gccl_cuda_copies(b, &w);
   gccl_launch_dims dims = gccl_leader_dims(&w, d->cx->sms);
-  if (alone && dims.grid == 1) say_inside(p, x, &w);
+  if (alone && (dims.grid == 1 || d->tickets)) say_inside(p, x, &w);
+  if (dims.grid > 1 && d->tickets) w.ticket = d->tickets + (uint64_t)b->slot * sizeof(uint32_t);
   return launch(b, gccl_cuda_kernel(d->cx, x->coll, x->dtype, w.op), dims, &w, gccl_coll_names[x->coll]);
 }
 

@@ -151,6 +151,10 @@ static inline int gccl_cuda_claim(gccl_cuda_record *r, uint32_t as) {
 void gccl_cuda_absent(const gccl_op *, char *text, size_t max);
 void gccl_cuda_left(const gccl_op *);
 
+/* ticket.c: for launches of several blocks, one for each pair of words; 0, or a result code and a text. Given back without a call of the driver. */
+int gccl_cuda_tickets_get(gccl_cuda_comm *, char *text, size_t max);
+void gccl_cuda_tickets_put(gccl_cuda_comm *);
+
 /* copies.c: whether a collective is done by copies of the driver (enum gccl_coll); one that is; one copy, if there is anything to do. */
 int gccl_cuda_copies_do(const gccl_cuda_comm *, unsigned coll);
 int gccl_cuda_copies(const gccl_cuda_batch *, const gccl_leader_work *);

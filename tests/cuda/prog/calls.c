@@ -24,7 +24,7 @@ static void at_most(const struct team *t, const char *name, int most) {
     conf_fail(t->first, "%s: %.2f calls for an all-reduce, at most %d are needed", name, (double)n / COUNTED, most);
 }
 
-static void say(const struct team *t) {
+static void say(const struct team *t, int count) {
   char line[1024];
   int at = 0;
   unsigned long n = 0, all = 0;
@@ -34,23 +34,17 @@ static void say(const struct team *t) {
     at += snprintf(line + at, sizeof line - (size_t)at, ", %s %.4g", s, (double)n / COUNTED);
     all += n;
   }
-  conf_note("calls of an all-reduce, %d ranks, %s, %s: %.4g%s", t->nranks, conf_launch_name(),
+  conf_note("calls of an all-reduce of %d bytes, %d ranks, %s, %s: %.4g%s", 4 * count, t->nranks, conf_launch_name(),
             t->nlocal > 1 ? "all of them"
             : t->first    ? "another rank"
                           : "rank 0",
             (double)all / COUNTED, at ? line : "");
 }
 
-void suite_calls(struct team *t) {
+static void counted(struct team *t, int ints) {
   void *s[CONF_MAX_RANKS];
   struct sums in, out;
-  *(void **)&calls = dlsym(RTLD_DEFAULT, "gccl_fake_calls");
-  *(void **)&count = dlsym(RTLD_DEFAULT, "gccl_fake_count");
-  if (!calls || !count) {
-    conf_skip("a driver that counts its calls: this is not the stand-in");
-    return;
-  }
-  if (!sums_new(&in, t, 2) || !sums_new(&out, t, 2)) return;
+  if (!sums_new(&in, t, ints) || !sums_new(&out, t, ints)) return;
   for (int i = 0; i < t->nlocal; i++) {
     mem_rank(t->first + i);
     if (!CU(t->first + i, cu.StreamCreate(&s[i], CU_NON_BLOCKING))) return;
@@ -59,9 +53,9 @@ void suite_calls(struct team *t) {
   conf_barrier(t);
   for (int k = 0; k < WARM + COUNTED; k++) {
     if (k == WARM) count();
-    EACH(t, "counted", ncclAllReduce(in.buf[i].at, out.buf[i].at, 2, ncclInt32, ncclSum, t->comm[i], s[i]));
+    EACH(t, "counted", ncclAllReduce(in.buf[i].at, out.buf[i].at, (size_t)ints, ncclInt32, ncclSum, t->comm[i], s[i]));
   }
-  say(t);
+  say(t, ints);
   int n = t->nranks;
   if (n == 1) {
     at_most(t, "cuLaunchKernel", 1);
@@ -85,4 +79,15 @@ void suite_calls(struct team *t) {
   for (int i = 0; i < t->nlocal; i++) CU(t->first + i, cu.StreamDestroy(s[i]));
   sums_free(&in, t);
   sums_free(&out, t);
+}
+
+void suite_calls(struct team *t) {
+  *(void **)&calls = dlsym(RTLD_DEFAULT, "gccl_fake_calls");
+  *(void **)&count = dlsym(RTLD_DEFAULT, "gccl_fake_count");
+  if (!calls || !count) {
+    conf_skip("a driver that counts its calls: this is not the stand-in");
+    return;
+  }
+  counted(t, 2);
+  counted(t, 64 << 10); /* many blocks: the last one ends the operation, as a single one does */
 }

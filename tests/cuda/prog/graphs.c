@@ -2,7 +2,7 @@
  * streams that fork and join. */
 #include "gpu.h"
 
-enum { SMALL = 1000 };
+enum { SMALL = 1000, LARGE = 50000 };
 
 /* Threads of one process capture at the same time: a global mode would forbid the others' ordinary calls. */
 static int mode(void) { return W->launch == LAUNCH_THREADS ? CU_CAPTURE_THREAD_LOCAL : CU_CAPTURE_GLOBAL; }
@@ -62,14 +62,14 @@ static ncclResult_t into(const struct sums *in, const struct sums *out, int i, n
 
 enum eager { ALONE, BEHIND, BESIDE }; /* no eager call between replays, one behind each on its stream, some on another stream */
 
-static void captured_in(struct team *t, ncclComm_t *comm, enum eager eager, int rounds, int pool) {
+static void captured_in(struct team *t, ncclComm_t *comm, enum eager eager, int rounds, int pool, int n) {
   struct graph g[CONF_MAX_RANKS] = {0};
   struct sums in, out, mid, other;
-  if (!sums_new(&in, t, SMALL) || !sums_new(&out, t, SMALL) || !sums_new(&mid, t, SMALL) || !sums_new(&other, t, 77)) return;
+  if (!sums_new(&in, t, n) || !sums_new(&out, t, n) || !sums_new(&mid, t, n) || !sums_new(&other, t, n == SMALL ? 77 : n - 1)) return;
   if (pool && (!sums_pool(&in, t) || !sums_pool(&out, t) || !sums_pool(&mid, t) || !sums_pool(&other, t))) return;
   if (!graphs_begin(t, g)) return;
   EACH(t, "captured ncclAllReduce", into(&in, &mid, i, comm[i], g[i].stream));
-  EACH(t, "captured ncclBroadcast", ncclBroadcast(mid.buf[i].at, out.buf[i].at, SMALL, ncclInt32, 0, comm[i], g[i].stream));
+  EACH(t, "captured ncclBroadcast", ncclBroadcast(mid.buf[i].at, out.buf[i].at, n, ncclInt32, 0, comm[i], g[i].stream));
   if (!graphs_end(t, g)) return;
   for (int round = 0; round < rounds; round++) {
     conf_at(t->first, "replay %d", round);
@@ -96,12 +96,12 @@ static void captured_in(struct team *t, ncclComm_t *comm, enum eager eager, int 
   sums_free(&other, t);
 }
 
-static void captured(struct team *t, ncclComm_t *comm, enum eager eager, int rounds) { captured_in(t, comm, eager, rounds, 0); }
+static void captured(struct team *t, ncclComm_t *comm, enum eager eager, int rounds) { captured_in(t, comm, eager, rounds, 0, SMALL); }
 
 /* Memory that other processes cannot open, in graphs beside eager calls. */
 void suite_poolcapture(struct team *t) {
-  captured_in(t, t->comm, BEHIND, 20, 1);
-  captured_in(t, t->comm, BESIDE, 20, 1);
+  captured_in(t, t->comm, BEHIND, 20, 1, SMALL);
+  captured_in(t, t->comm, BESIDE, 20, 1, SMALL);
 }
 
 void suite_capture(struct team *t) {
@@ -165,7 +165,10 @@ void suite_fewqueues(struct team *t) {
 }
 
 /* Eager calls of the communicator on another stream while it is replayed: they run one after the other. */
-void suite_mixing(struct team *t) { captured(t, t->comm, BESIDE, gpu_rounds(300) + 20); }
+void suite_mixing(struct team *t) {
+  captured(t, t->comm, BESIDE, gpu_rounds(300) + 20);
+  captured_in(t, t->comm, BESIDE, gpu_rounds(300) + 20, 0, LARGE); /* kernels of several blocks */
+}
 
 /* The first collective ever is inside a capture. */
 void suite_firstcapture(struct team *t) {
