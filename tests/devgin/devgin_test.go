@@ -205,6 +205,16 @@ func TestGinOverCuda(t *testing.T) {
 	}
 }
 
+// The suites that are for a GPU first of all, so that their text runs here too.
+func TestSuitesByName(t *testing.T) {
+	for _, backend := range []string{"proxy", "gdaki"} {
+		out, err := run(t, suites, standIn(t, "GCCL_GIN="+backend), "--memory", "cuda", "2", "behind", "full")
+		if err != nil || strings.Count("\n"+out, "\nok ") != 2 {
+			t.Errorf("%s: %v\n%s", backend, err, out)
+		}
+	}
+}
+
 // A copy that the driver refuses fails the communicator with a text, and ends the kernels' waits.
 func TestCopyFails(t *testing.T) {
 	for _, backend := range []string{"proxy", "gdaki"} {

@@ -139,6 +139,7 @@ def device_api(r):
         r.judge("device API", "GIN, backend %s, beyond LSA teams of 2" % backend,
                 [gin(4, env=dict(GCCL_GIN="direct," + backend, NCCL_LSA_TEAM_SIZE="2"), label=" direct," + backend)])
         r.judge("device API", "GIN, backend %s, copies and kernels queued behind" % backend, [gin(2, "behind", env=env, label=" behind " + backend)])
+        r.judge("device API", "GIN, backend %s, from a kernel that fills the GPU" % backend, [gin(1, "full", env=env, label=" full " + backend)])
         r.judge("device API", "GIN, backend %s, processes" % backend, [gin(2, env={**env, **few}, label=" procs " + backend, procs=True, timeout=100)])
         with Mps(r) as mps:
             if mps is not None:

@@ -62,7 +62,7 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
       GinPut alone = p;
       alone.what = GinPut::signalOnly;
       alone.bytes = 0;
-      alone.counts = false;
+      alone.counts = alone.released = false; /* what the group has just put is not */
       coop.sync();
       post(coop, alone);
     }
@@ -75,7 +75,7 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
 
 /* Tells the carrier. */
 template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut const &p) const {
-  if (coop.thread_rank() == 0) { /* what the group wrote, before what tells the carrier: acquired by the carrier */
+  if (coop.thread_rank() == 0 && !p.released) { /* what the group wrote, before what tells the carrier: acquired by the carrier */
     if (p.signal.kind == GinSignal::none && !p.counts)
       fenceDevice(); /* a put's source is this device's memory: whoever copies it from there sees what its threads see */
     else
@@ -89,11 +89,12 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut con
 
 NCCL_DEVICE_INLINE GinPut operation(Gin const &gin, GinPut::What what, ncclTeam team, int peer, ncclWindow_t remote, size_t remoteOffset,
                                     ncclWindow_t local, size_t localOffset, size_t bytes, uint64_t bits, GinSignal signal, GinCount count,
-                                    uint32_t flags) {
+                                    uint32_t flags, cuda::thread_scope given = cuda::thread_scope_thread) {
   GinPut p;
   p.what = what;
   p.counts = count.counts;
   p.mode = (uint8_t)gin.resourceSharingMode;
+  p.released = given == cuda::thread_scope_system;
   p.peer = ncclTeamRankToWorld(gin.comm, team, peer);
   p.remote = remote;
   p.local = local;
@@ -112,9 +113,9 @@ NCCL_DEVICE_INLINE GinPut operation(Gin const &gin, GinPut::What what, ncclTeam 
 template <typename RemoteAction, typename LocalAction, typename Coop, typename Descriptor, typename Segment>
 NCCL_DEVICE_INLINE void Gin::put(ncclTeam team, int peer, ncclWindow_t dstWnd, size_t dstOffset, ncclWindow_t srcWnd, size_t srcOffset,
                                  size_t bytes, RemoteAction remoteAction, LocalAction localAction, Coop coop, Descriptor,
-                                 cuda::thread_scope, cuda::thread_scope, uint32_t optFlags, Segment) const {
+                                 cuda::thread_scope given, cuda::thread_scope, uint32_t optFlags, Segment) const {
   run(coop, operation(*this, GinPut::put, team, peer, dstWnd, dstOffset, srcWnd, srcOffset, bytes, 0,
-                      signalOf(remoteAction, comm.ginStrongLegacySignals), countOf(localAction), optFlags));
+                      signalOf(remoteAction, comm.ginStrongLegacySignals), countOf(localAction), optFlags, given));
 }
 template <typename T, typename RemoteAction, typename LocalAction, typename Coop, typename Descriptor, typename Segment>
 NCCL_DEVICE_INLINE void Gin::put(ncclTeam team, int peer, ncclSymPtr<T> dst, ncclSymPtr<T> src, size_t nElts, RemoteAction remoteAction,
@@ -126,7 +127,7 @@ NCCL_DEVICE_INLINE void Gin::put(ncclTeam team, int peer, ncclSymPtr<T> dst, ncc
 
 template <typename T, typename RemoteAction, typename Coop, typename Descriptor>
 NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclWindow_t dstWnd, size_t dstOffset, T value, RemoteAction remoteAction,
-                                      Coop coop, Descriptor, cuda::thread_scope, cuda::thread_scope, uint32_t optFlags) const {
+                                      Coop coop, Descriptor, cuda::thread_scope given, cuda::thread_scope, uint32_t optFlags) const {
   static_assert(sizeof(T) <= 8, "a value has 1 to 8 bytes");
   union {
     uint64_t bits;
@@ -135,7 +136,7 @@ NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclWindow_t dstW
   u.bits = 0;
   u.v = value;
   run(coop, operation(*this, GinPut::value, team, peer, dstWnd, dstOffset, nullptr, 0, sizeof(T), u.bits,
-                      signalOf(remoteAction, comm.ginStrongLegacySignals), GinCount{false, 0}, optFlags));
+                      signalOf(remoteAction, comm.ginStrongLegacySignals), GinCount{false, 0}, optFlags, given));
 }
 template <typename T, typename RemoteAction, typename Coop, typename Descriptor>
 NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclSymPtr<T> dst, T value, RemoteAction remoteAction, Coop coop,
@@ -145,10 +146,10 @@ NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclSymPtr<T> dst
 }
 
 template <typename RemoteAction, typename Coop, typename Descriptor>
-NCCL_DEVICE_INLINE void Gin::signal(ncclTeam team, int peer, RemoteAction remoteAction, Coop coop, Descriptor, cuda::thread_scope,
+NCCL_DEVICE_INLINE void Gin::signal(ncclTeam team, int peer, RemoteAction remoteAction, Coop coop, Descriptor, cuda::thread_scope given,
                                     cuda::thread_scope, uint32_t optFlags) const {
   run(coop, operation(*this, GinPut::signalOnly, team, peer, nullptr, 0, nullptr, 0, 0, 0, signalOf(remoteAction, comm.ginStrongLegacySignals),
-                      GinCount{false, 0}, optFlags));
+                      GinCount{false, 0}, optFlags, given));
 }
 
 template <typename Coop, typename Descriptor, typename Segment>

@@ -18,12 +18,9 @@ NCCL_DEVICE_INLINE gccl_gdaki_mem const *gdakiKeys(ncclWindow_t w) {
 }
 NCCL_DEVICE_INLINE bool gdakiAlone(Gin const &gin) { return gin.resourceSharingMode == NCCL_GIN_RESOURCE_SHARING_THREAD; }
 
-/* A lock that nobody waits for: whoever gets it does the work of all. */
-NCCL_DEVICE_INLINE bool tryLock(uint32_t *lock) { return fetchAdd(lock, 1u, cuda::memory_order_acq_rel) == 0; }
-NCCL_DEVICE_INLINE void unlock(uint32_t *lock) { store(lock, 0u, cuda::memory_order_release); }
-
-/* Tells the device of entries below next, unless somebody has. */
-NCCL_DEVICE_INLINE void gdakiRing(Gin const &gin, gccl_gdaki_qp *q, int peer, uint64_t next) {
+/* Tells the device of entries below next, unless somebody has. bell: the first word of the entry before next, which the caller has made; without it
+ * it is read where the queue is, which may be the host. */
+NCCL_DEVICE_INLINE void gdakiRing(Gin const &gin, gccl_gdaki_qp *q, int peer, uint64_t next, uint64_t bell = 0) {
   Wait w(gin.comm.abortFlag, "doorbell of GIN context", gin.contextId, peer);
   uint64_t rung;
   while ((int64_t)((rung = load(&q->rung, cuda::memory_order_acquire)) - next) < 0) {
@@ -31,14 +28,15 @@ NCCL_DEVICE_INLINE void gdakiRing(Gin const &gin, gccl_gdaki_qp *q, int peer, ui
       uint64_t ready = load(&q->ready, cuda::memory_order_acquire);
       if ((int64_t)(ready - load(&q->rung, cuda::memory_order_relaxed)) > 0) {
         gccl_wqe const *last = reinterpret_cast<gccl_wqe const *>(q->sq + (size_t)((ready - 1) & (q->depth - 1)) * GCCL_WQE_BYTES);
-        uint64_t bell = load(&last->w[0], cuda::memory_order_relaxed);
-        store(const_cast<uint32_t *>(q->dbrec) + GCCL_DBREC_SEND, gccl_dbrec_value((uint32_t)ready), cuda::memory_order_release);
+        uint64_t word = bell && ready == next ? bell : load(&last->w[0], cuda::memory_order_relaxed);
+        fenceSystem(); /* entries, of whichever threads, before the record */
+        storeFenced(const_cast<uint32_t *>(q->dbrec) + GCCL_DBREC_SEND, gccl_dbrec_value((uint32_t)ready));
         fenceSystem(); /* record before doorbell, as the device reads */
-        store(const_cast<uint64_t *>(q->doorbell), bell, cuda::memory_order_release);
+        storeFenced(const_cast<uint64_t *>(q->doorbell), word);
 #if defined(GCCL_DEVICE_CPU)
         fenceSystem(); /* stores to a card may wait to be combined with later ones */
 #endif
-        store(&q->rung, ready, cuda::memory_order_release);
+        publish(&q->rung, ready);
       }
       if (!gdakiAlone(gin)) unlock(&q->lock);
     } else if (w.over(next, rung)) {
@@ -58,10 +56,10 @@ NCCL_DEVICE_INLINE void gdakiPoll(Gin const &gin, gccl_gdaki_context *x, gccl_gd
     if ((uint8_t)(last >> 56) >> 4 == GCCL_CQE_ERROR && !load(&q->error, cuda::memory_order_relaxed))
       store(&q->error, (uint32_t)c[GCCL_CQE_SYNDROME], cuda::memory_order_relaxed);
     uint32_t counter = q->counter[done & (q->depth - 1)];
-    if (counter) fetchAdd(x->counters + (counter - 1), (uint64_t)1, cuda::memory_order_release);
+    if (counter) addTo(x->counters + (counter - 1), (uint64_t)1, cuda::memory_order_release);
   }
   if (q->cq_dbrec) store(const_cast<uint32_t *>(q->cq_dbrec), gccl_be32((uint32_t)done & 0xffffffu), cuda::memory_order_release);
-  store(&q->done, done, cuda::memory_order_release); /* acquired by whoever waits for room or for a completion */
+  publish(&q->done, done); /* acquired by whoever waits for room or for a completion */
   if (!gdakiAlone(gin)) unlock(&q->polling);
 }
 
@@ -94,7 +92,7 @@ NCCL_DEVICE_INLINE void gdakiPost(Gin const &gin, gccl_gdaki_context *x, int pee
   build(&e, (uint32_t)at);
   uint64_t *slot = reinterpret_cast<uint64_t *>(q->sq + (size_t)(at & (q->depth - 1)) * GCCL_WQE_BYTES);
   GCCL_UNROLL()
-  for (int i = 0; i < 8; i++) store(slot + i, e.w[i], cuda::memory_order_relaxed);
+  for (int i = 0; i < 8; i += 2) storePair(slot + i, e.w[i], e.w[i + 1]);
   q->counter[at & (q->depth - 1)] = counter;
   if (!alone) {
     Wait w(gin.comm.abortFlag, "turn in GIN queue of context", gin.contextId, peer);
@@ -102,8 +100,8 @@ NCCL_DEVICE_INLINE void gdakiPost(Gin const &gin, gccl_gdaki_context *x, int pee
     while ((ready = load(&q->ready, cuda::memory_order_acquire)) != at)
       if (w.over(at, ready)) return;
   }
-  store(&q->ready, at + 1, cuda::memory_order_release); /* acquired in gdakiRing */
-  if (!(flags & ncclGinOptFlagsAggregateRequests)) gdakiRing(gin, q, peer, at + 1);
+  publish(&q->ready, at + 1); /* acquired in gdakiRing */
+  if (!(flags & ncclGinOptFlagsAggregateRequests)) gdakiRing(gin, q, peer, at + 1, e.w[0]);
 }
 
 /* One thread. */

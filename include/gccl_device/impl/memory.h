@@ -127,6 +127,35 @@ template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_orde
 
 #endif
 
+/* For words that only this device's threads look at: the orders that cost a fence of the system cost one of the device. */
+template <typename T> NCCL_DEVICE_INLINE void publish(T *p, T v) {
+#if defined(GCCL_DEVICE_CPU)
+  store(p, v, cuda::memory_order_release);
+#else
+  __threadfence();
+  store(p, v, cuda::memory_order_relaxed);
+#endif
+}
+/* A lock that nobody waits for: whoever gets it does the work of all. */
+NCCL_DEVICE_INLINE bool tryLock(uint32_t *lock) {
+#if defined(GCCL_DEVICE_CPU)
+  return fetchAdd(lock, 1u, cuda::memory_order_acq_rel) == 0;
+#else
+  bool got = fetchAdd(lock, 1u, cuda::memory_order_relaxed) == 0;
+  __threadfence(); /* before what the holder before has done */
+  return got;
+#endif
+}
+NCCL_DEVICE_INLINE void unlock(uint32_t *lock) { publish(lock, 0u); }
+/* A word for the system, behind a fence of the system that the caller has made. */
+template <typename T> NCCL_DEVICE_INLINE void storeFenced(T *p, T v) {
+#if defined(GCCL_DEVICE_CPU)
+  store(p, v, cuda::memory_order_release); /* ThreadSanitizer knows no fences */
+#else
+  store(p, v, cuda::memory_order_relaxed);
+#endif
+}
+
 /* Two neighbouring words of 16 aligned bytes; each moves as one. No order with other memory. */
 NCCL_DEVICE_INLINE void storePair(uint64_t *to, uint64_t a, uint64_t b) {
 #if defined(GCCL_DEVICE_CPU)

@@ -335,6 +335,28 @@ KERNEL roundKernel(ncclDevComm comm, ncclWindow_t w, int round) {
   gin.flush(ncclCoopWarp());
 }
 
+/* ---- full: CTA 0 puts to its own rank and waits, while the others fill the GPU until it is done ---- */
+
+KERNEL fullKernel(ncclDevComm comm, ncclWindow_t w, int rounds, uint64_t *done) {
+  if (comm.rank != 0) return;
+  if (blockIdx.x != 0) {
+    gccl::device::Wait wait(comm.abortFlag, "CTA 0 of the kernel that fills the GPU", 0, -1);
+    while (threadIdx.x == 0 && !gccl::device::load(done, cuda::memory_order_relaxed) && !wait.over(1, 0)) {
+    }
+    __syncthreads();
+    return;
+  }
+  ncclGin gin(comm, 0);
+  for (int i = 1; i <= rounds; i++) {
+    gin.put(ncclTeamWorld(comm), 0, w, 65536, w, 0, 65536, ncclGin_StrongSignalInc{0}, ncclGin_None{}, cta());
+    gin.putValue(ncclTeamWorld(comm), 0, w, 131072, (uint64_t)i, ncclGin_StrongSignalInc{0}, cta());
+    gin.signal(ncclTeamWorld(comm), 0, ncclGin_StrongVASignalInc{w, 131080}, cta());
+    gin.waitSignal(cta(), 0, 2 * (uint64_t)i);
+    gin.waitSignal(cta(), w, 131080, (uint64_t)i);
+  }
+  if (threadIdx.x == 0) gccl::device::store(done, (uint64_t)1, cuda::memory_order_release);
+}
+
 /* ---- race: a word is read without a wait for its signal ---- */
 
 KERNEL raceKernel(ncclDevComm comm, ncclWindow_t w, uint64_t *out) {

@@ -223,6 +223,23 @@ void behind(Rank &r) {
   for (int i = 0; i < kStreams; i++) delete l[i];
 }
 
+/* ---- full: a kernel that fills the GPU waits for copies. On a GPU, by name ---- */
+
+void full(Rank &r) {
+  Bench b(r, "full", 131072 + 4096, wants(1));
+  place::Shared<uint64_t> done;
+  fill(b, 0, 65536);
+  b.ready();
+  b.run(place::onGpu() ? 4096 : 3, place::onGpu() ? 1024 : 8, K(fullKernel), b.dev, b.win, 50, done);
+  b.settled();
+  uint64_t v[2];
+  memcpy(v, b.mem + 131072, sizeof v);
+  if (r.rank != 0) return;
+  CHECK(*done && v[0] == 50 && v[1] == 50, "done %llu, the value is %llu, the signal in the window %llu", (unsigned long long)*done, (unsigned long long)v[0],
+        (unsigned long long)v[1]);
+  for (size_t i = 0; i < 65536; i++) CHECK((unsigned char)b.mem[65536 + i] == byteOf(0, i), "byte %zu is 0x%02x", i, (unsigned char)b.mem[65536 + i]);
+}
+
 /* ---- race: ThreadSanitizer has to find it. Only by name ---- */
 
 void race(Rank &r) {
@@ -288,6 +305,6 @@ void speed(Rank &r) {
 Suite const gSuites[] = {{"puts", puts, false},         {"sequence", sequence, false}, {"signals", signals, false},
                          {"local", local, false},       {"values", values, false},     {"queues", queues, false},
                          {"contexts", contexts, false}, {"barriers", barriers, false}, {"together", together, false},
-                         {"again", again, false},       {"soak", soak, false},         {"behind", behind, true},     {"race", race, true},
+                         {"again", again, false},       {"soak", soak, false},         {"behind", behind, true},     {"full", full, true},         {"race", race, true},
                          {"speed", speed, true}};
 int const gSuiteCount = sizeof gSuites / sizeof *gSuites;
