@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "front.h"
+#include "nvtx.h"
 
 /* A fresh handle for a job that makes a communicator. */
 static ncclResult_t fresh(gccl_job *j, const ncclConfig_t *config, struct ncclComm *parent, int device, const char *call) {
@@ -78,15 +79,18 @@ GCCL_API(ncclResult_t, ncclCommGetUniqueId, ncclComm_t comm, ncclUniqueId *uniqu
 }
 
 GCCL_API(ncclResult_t, ncclCommInitRank, ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank) {
+  GCCL_RANGE_OF("ncclCommInitRank");
   return gccl_group_note(init(comm, nranks, &commId, 1, rank, NULL, -1, "ncclCommInitRank"));
 }
 
 GCCL_API(ncclResult_t, ncclCommInitRankConfig, ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t *config) {
+  GCCL_RANGE_OF("ncclCommInitRankConfig");
   return gccl_group_note(init(comm, nranks, &commId, 1, rank, config, -1, "ncclCommInitRankConfig"));
 }
 
 GCCL_API(ncclResult_t, ncclCommInitRankScalable, ncclComm_t *newcomm, int nranks, int myrank, int nId, ncclUniqueId *commIds,
          ncclConfig_t *config) {
+  GCCL_RANGE_OF("ncclCommInitRankScalable");
   return gccl_group_note(init(newcomm, nranks, commIds, nId, myrank, config, -1, "ncclCommInitRankScalable"));
 }
 
@@ -111,6 +115,7 @@ static ncclResult_t init_all(ncclComm_t *comm, int ndev, const int *devlist) {
 }
 
 GCCL_API(ncclResult_t, ncclCommInitAll, ncclComm_t *comm, int ndev, const int *devlist) {
+  GCCL_RANGE_OF("ncclCommInitAll");
   return gccl_group_note(init_all(comm, ndev, devlist));
 }
 
@@ -134,6 +139,7 @@ static ncclResult_t split(ncclComm_t comm, int color, int key, ncclComm_t *newco
 }
 
 GCCL_API(ncclResult_t, ncclCommSplit, ncclComm_t comm, int color, int key, ncclComm_t *newcomm, ncclConfig_t *config) {
+  GCCL_RANGE_OF("ncclCommSplit");
   return gccl_group_note(split(comm, color, key, newcomm, config));
 }
 
@@ -178,6 +184,7 @@ static ncclResult_t shrink(ncclComm_t comm, int *exclude, int n, ncclComm_t *new
 
 GCCL_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int *excludeRanksList, int excludeRanksCount, ncclComm_t *newcomm,
          ncclConfig_t *config, int shrinkFlags) {
+  GCCL_RANGE_OF("ncclCommShrink");
   return gccl_group_note(shrink(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags));
 }
 
@@ -217,6 +224,7 @@ static ncclResult_t grow(ncclComm_t comm, int nranks, const ncclUniqueId *id, in
 
 GCCL_API(ncclResult_t, ncclCommGrow, ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank, ncclComm_t *newcomm,
          ncclConfig_t *config) {
+  GCCL_RANGE_OF("ncclCommGrow");
   return gccl_group_note(grow(comm, nRanks, uniqueId, rank, newcomm, config));
 }
 
@@ -244,7 +252,10 @@ static ncclResult_t finalize(ncclComm_t comm) {
   return simple_job(comm, GCCL_JOB_FINALIZE, 0, call);
 }
 
-GCCL_API(ncclResult_t, ncclCommFinalize, ncclComm_t comm) { return gccl_group_note(finalize(comm)); }
+GCCL_API(ncclResult_t, ncclCommFinalize, ncclComm_t comm) {
+  GCCL_RANGE_OF("ncclCommFinalize");
+  return gccl_group_note(finalize(comm));
+}
 
 static ncclResult_t destroy(ncclComm_t comm) {
   const char *call = "ncclCommDestroy";
@@ -260,7 +271,10 @@ static ncclResult_t destroy(ncclComm_t comm) {
   return simple_job(comm, GCCL_JOB_DESTROY, 0, call);
 }
 
-GCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm) { return gccl_group_note(destroy(comm)); }
+GCCL_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm) {
+  GCCL_RANGE_OF("ncclCommDestroy");
+  return gccl_group_note(destroy(comm));
+}
 
 static ncclResult_t abort_comm(ncclComm_t comm) {
   if (!comm) return ncclSuccess;
@@ -272,7 +286,10 @@ static ncclResult_t abort_comm(ncclComm_t comm) {
   return simple_job(comm, GCCL_JOB_ABORT, 0, "ncclCommAbort");
 }
 
-GCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm) { return gccl_group_note(abort_comm(comm)); }
+GCCL_API(ncclResult_t, ncclCommAbort, ncclComm_t comm) {
+  GCCL_RANGE_OF("ncclCommAbort");
+  return gccl_group_note(abort_comm(comm));
+}
 
 static ncclResult_t revoke(ncclComm_t comm, int flags) {
   const char *call = "ncclCommRevoke";
@@ -286,7 +303,10 @@ static ncclResult_t revoke(ncclComm_t comm, int flags) {
   return simple_job(comm, GCCL_JOB_REVOKE, flags, call);
 }
 
-GCCL_API(ncclResult_t, ncclCommRevoke, ncclComm_t comm, int revokeFlags) { return gccl_group_note(revoke(comm, revokeFlags)); }
+GCCL_API(ncclResult_t, ncclCommRevoke, ncclComm_t comm, int revokeFlags) {
+  GCCL_RANGE_OF("ncclCommRevoke");
+  return gccl_group_note(revoke(comm, revokeFlags));
+}
 
 static ncclResult_t suspend(ncclComm_t comm, int kind, int flags, const char *call) {
   ncclResult_t rc = gccl_comm_check(comm, call);

@@ -10,25 +10,16 @@
 
 static int fetch(struct ncclComm *c, int rank, uint64_t id, uint64_t *size, char *text);
 
-/* The text of a setting; empty if it cannot be had. */
-static void setting(const char *name, char *out, int max) {
-  char text[GCCL_TEXT] = "";
-  int32_t index, length = 0;
-  out[0] = 0;
-  if (gccl_core.param_find(name, &index, text) != ncclSuccess) return;
-  if (gccl_core.param_get(index, NULL, NULL, out, max, &length, text) != ncclSuccess) out[0] = 0;
-}
-
 ncclResult_t gccl_device_choose(int32_t *kind, const char *call) {
   char wish[16], library[256];
   const char *why = "", *origin = "gcclSetDeviceKind asks for gcclDeviceCuda";
   if (*kind == gcclDeviceAuto) {
-    setting("GCCL_DEVICE", wish, sizeof wish);
+    gccl_setting("GCCL_DEVICE", wish, sizeof wish);
     if (!strcmp(wish, "host")) *kind = gcclDeviceHost;
     if (!strcmp(wish, "cuda")) *kind = gcclDeviceCuda, origin = "GCCL_DEVICE is cuda";
   }
   if (*kind == gcclDeviceHost) return ncclSuccess;
-  setting("GCCL_CUDA_LIBRARY", library, sizeof library);
+  gccl_setting("GCCL_CUDA_LIBRARY", library, sizeof library);
   gccl_cuda_standin |= library[0] != 0;
   gccl_cuda_fetch = fetch;
   if (!gccl_cuda_image()) why = "this build has no kernels: it was made without nvcc (make cuda-toolchain fetches it)";

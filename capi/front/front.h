@@ -25,6 +25,8 @@
 extern gccl_core_api gccl_core;
 /* Opens the core if need be. call names the public function, for the error text. */
 ncclResult_t gccl_core_open(const char *call);
+/* The text of a setting; empty if it cannot be had. Preconditions: the core is open. */
+void gccl_setting(const char *name, char *out, int max);
 /* Whether the core has been opened, without opening it. */
 int gccl_core_ready(void);
 /* Set in a child that was forked after the core was opened. */

@@ -5,6 +5,7 @@
 
 #include "../../device/host/exec/probe.h"
 #include "front.h"
+#include "nvtx.h"
 
 static ncclResult_t grow(void **p, int *cap, int n, size_t size) {
   if (n < *cap) return ncclSuccess;
@@ -78,6 +79,7 @@ static void drop(gccl_group *g) {
 }
 
 GCCL_API(ncclResult_t, ncclGroupStart, void) {
+  GCCL_RANGE_OF("ncclGroupStart");
   gccl_thread *t = gccl_thread_get();
   if (!t) return gccl_fail(ncclSystemError, "ncclGroupStart: out of memory");
   t->depth++;
@@ -116,6 +118,7 @@ static ncclResult_t end(gccl_thread *t, const char *call) {
 }
 
 GCCL_API(ncclResult_t, ncclGroupEnd, void) {
+  GCCL_RANGE_OF("ncclGroupEnd");
   gccl_thread *t = gccl_thread_self;
   if (__builtin_expect(gccl_forked, 0)) return gccl_core_open("ncclGroupEnd");
   if (!t || t->depth == 0)

@@ -11,6 +11,14 @@ enum { T_I8 = 1, T_I16, T_I32, T_I64, T_U8, T_U16, T_U32, T_U64, T_BOOL, T_STRIN
 /* A handle is the table index plus one, so that NULL stays invalid. */
 static int index_of(ncclParamHandle_t h) { return (int)((uintptr_t)h - 1); }
 
+void gccl_setting(const char *name, char *out, int max) {
+  char text[GCCL_TEXT] = "";
+  int32_t index, length = 0;
+  out[0] = 0;
+  if (gccl_core.param_find(name, &index, text) != ncclSuccess) return;
+  if (gccl_core.param_get(index, NULL, NULL, out, max, &length, text) != ncclSuccess) out[0] = 0;
+}
+
 static ncclResult_t get(ncclParamHandle_t h, int32_t *type, int64_t *integer, char *value, int32_t max, int32_t *len, const char *call) {
   ncclResult_t rc = gccl_core_open(call);
   if (rc != ncclSuccess) return rc;

@@ -34,6 +34,7 @@ const (
 	GCCLGinCPU
 	GCCLTrace
 	GCCLTraceLimit
+	NCCLNvtxDisable
 	GCCLTop
 	GCCLTopDir
 	GCCLReportSignal

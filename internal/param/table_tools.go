@@ -2,6 +2,8 @@ package param
 
 // What tools show of a running process, and the CUDA runtime over host memory.
 var toolDefs = []Def{
+	{ID: NCCLNvtxDisable, Name: "NCCL_NVTX_DISABLE", Type: TypeBool, Default: "0", Subsys: "tools", Param: &ParamInfo{CBool, true},
+		Text: "1: the public calls make no NVTX ranges, although a profiler has set NVTX_INJECTION64_PATH. Read at the first call."},
 	{ID: GCCLTop, Name: "GCCL_TOP", Type: TypeBool, Default: "1", Subsys: "tools", Strict: true,
 		Text: "1: while this process has communicators, gccl-top of the same user may ask it about them, on a Unix socket in GCCL_TOP_DIR. 0: there is no socket. Read when a process makes its first communicator."},
 	{ID: GCCLTopDir, Name: "GCCL_TOP_DIR", Type: TypeString, Default: "", Subsys: "tools", Strict: true,
