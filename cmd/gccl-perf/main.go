@@ -47,6 +47,12 @@ func command(stdout, stderr io.Writer, stop <-chan struct{}) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(*cobra.Command, []string) error {
+			if len(o.recorded) > 0 {
+				if o.svgFile == "" {
+					return fmt.Errorf("--recorded draws what was measured before: it needs --svg FILE")
+				}
+				return drawRecorded(o.svgFile, o.title, o.recorded)
+			}
 			w, err := detectWorld(os.Getenv, os.Getppid())
 			if err != nil {
 				return err
@@ -191,7 +197,7 @@ func report(p *plan, groups []group, events <-chan event, stdout, stderr io.Writ
 	}
 	var drawing *plot
 	if p.svgFile != "" {
-		drawing = &plot{file: p.svgFile}
+		drawing = &plot{file: p.svgFile, title: p.title}
 		sinks = append(sinks, drawing)
 	}
 	sinks = append(sinks, flushing{out})

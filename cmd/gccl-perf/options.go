@@ -43,7 +43,8 @@ type options struct {
 	window, latency, pin          bool
 	hostStream, jsonLines         bool
 	outOfPlaceOnly                bool
-	svgFile, rankProgram          string
+	svgFile, title, rankProgram   string
+	recorded                      []string
 	calibrate                     string
 	timeout                       time.Duration
 }
@@ -71,7 +72,9 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.hostStream, "stream", false, "use a host stream instead of the NULL stream")
 	f.BoolVar(&o.pin, "pin", false, "rank r runs on core r modulo cores")
 	f.BoolVar(&o.jsonLines, "json", false, "JSON lines instead of the table")
-	f.StringVar(&o.svgFile, "svg", "", "write a plot of time over size to this file")
+	f.StringVar(&o.svgFile, "svg", "", "write a plot of time and bandwidth over size to this file")
+	f.StringVar(&o.title, "title", "", "title of the plot (default what was run)")
+	f.StringArrayVar(&o.recorded, "recorded", nil, "measure nothing and draw a line of recorded results: NAME=FILE, an output of --json; NAME=FILE;key=value;time=field leaves rows out, and names the field of the time. May be given several times")
 	f.StringVar(&o.calibrate, "calibrate", "", "measure this machine with -P processes of -t threads and write its costs to this file (-: standard output), for GCCL_TUNE_FILE")
 	f.DurationVarP(&o.timeout, "timeout", "T", 2*time.Minute, "end the run when no rank gets on for so long")
 	f.StringVar(&o.rankProgram, "rank-program", "", "the rank program (default gccl-perf-rank beside this one)")

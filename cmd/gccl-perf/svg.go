@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// plot is a sink that draws time over size, both logarithmic, one line for each collective, type, operator, root and
+// plot is a sink that draws time and bandwidth over size, all logarithmic, one line for each collective, type, operator, root and
 // place, and writes it to a file at the end.
 type plot struct {
 	file   string
@@ -31,6 +31,9 @@ func (p *plot) begin(pl *plan, _ []event) {
 	mode := "batched mean"
 	if pl.latency {
 		mode = "isolated calls, median"
+	}
+	if p.title != "" {
+		return
 	}
 	p.title = fmt.Sprintf("%d ranks, %s buffers, %s", pl.nranks, pl.buffers(), mode)
 }
@@ -76,11 +79,12 @@ func (p *plot) write() error {
 	return os.WriteFile(p.file, picture, 0o644)
 }
 
-// Geometry of the picture in pixels.
+// Geometry of the picture in pixels: two panels, one above the other, and the legend on the right.
 const (
-	plotWidth, plotHeight   = 860, 480
-	plotLeft, plotRight     = 70, 230 // the legend stands on the right
+	plotWidth, plotHeight   = 860, 700
+	plotLeft, plotRight     = 70, 230
 	plotTop, plotBottom     = 40, 50
+	plotMiddle, plotGap     = 380, 20 // the end of the upper panel, and what is free below it
 	legendStep, maxInLegend = 18, 20
 )
 
@@ -93,48 +97,81 @@ func (a axis) at(exponent float64) float64 {
 	return a.from + (exponent-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
+// panel is one of the diagrams: a quantity over size.
+type panel struct {
+	what        string
+	top, bottom float64
+	of          func(point) float64
+}
+
+var panels = []panel{
+	{"time (µs)", plotTop, plotMiddle, func(pt point) float64 { return pt.us }},
+	{"size over time (GB/s)", plotMiddle + plotGap, plotHeight - plotBottom, func(pt point) float64 { return pt.bytes / pt.us / 1e3 }},
+}
+
 func (p *plot) draw() ([]byte, error) {
 	x := axis{math.Inf(1), math.Inf(-1), plotLeft, plotWidth - plotRight}
-	y := axis{math.Inf(1), math.Inf(-1), plotHeight - plotBottom, plotTop}
 	for _, c := range p.curves {
 		for _, pt := range c.points {
 			x.low, x.high = min(x.low, math.Floor(math.Log2(pt.bytes))), max(x.high, math.Ceil(math.Log2(pt.bytes)))
-			y.low, y.high = min(y.low, math.Floor(math.Log10(pt.us))), max(y.high, math.Ceil(math.Log10(pt.us)))
 		}
 	}
 	if len(p.curves) == 0 {
 		return nil, fmt.Errorf("nothing was measured that could be drawn")
 	}
-	x.high, y.high = max(x.high, x.low+1), max(y.high, y.low+1)
+	x.high = max(x.high, x.low+1)
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
 		plotWidth, plotHeight, plotWidth, plotHeight)
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" fill="white"/>`+"\n")
 	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="14">%s</text>`+"\n", plotLeft, html.EscapeString(p.title))
-	step := math.Ceil((x.high - x.low) / 12)
-	for e := x.low; e <= x.high; e += step {
-		fmt.Fprintf(&b, `<path d="M%.1f %dV%d" stroke="#ddd"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n",
-			x.at(e), plotTop, plotHeight-plotBottom, x.at(e), plotHeight-plotBottom+18, formatSize(int64(math.Exp2(e))))
-	}
-	for e := y.low; e <= y.high; e++ {
-		fmt.Fprintf(&b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
-			plotLeft, y.at(e), plotWidth-plotRight, plotLeft-6, y.at(e)+4, strconv.FormatFloat(math.Pow(10, e), 'g', -1, 64))
+	for _, q := range panels {
+		p.drawPanel(&b, q, x)
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">size (bytes)</text>`+"\n", (plotLeft+plotWidth-plotRight)/2, plotHeight-12)
-	fmt.Fprintf(&b, `<text x="18" y="%d" text-anchor="middle" transform="rotate(-90 18 %d)">time (µs)</text>`+"\n", plotHeight/2, plotHeight/2)
 	for i, c := range p.curves {
-		p.drawCurve(&b, i, c, x, y)
-	}
-	if extra := len(p.curves) - maxInLegend; extra > 0 {
-		fmt.Fprintf(&b, `<text x="%d" y="%d">and %d more</text>`+"\n", plotWidth-plotRight+15, plotTop+maxInLegend*legendStep+8, extra)
+		if i == maxInLegend {
+			fmt.Fprintf(&b, `<text x="%d" y="%d">and %d more</text>`+"\n", plotWidth-plotRight+15, plotTop+i*legendStep+8, len(p.curves)-i)
+			break
+		}
+		at := plotTop + i*legendStep + 8
+		fmt.Fprintf(&b, `<path d="M%d %dh22" stroke="%s" stroke-width="2"/><text x="%d" y="%d">%s</text>`+"\n",
+			plotWidth-plotRight+15, at, plotColours[i%len(plotColours)], plotWidth-plotRight+43, at+4, html.EscapeString(c.name))
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes(), nil
 }
 
-func (p *plot) drawCurve(b *bytes.Buffer, i int, c curve, x, y axis) {
-	colour := plotColours[i%len(plotColours)]
+// drawPanel draws the axes and all curves of a panel. Below the last panel stand the sizes.
+func (p *plot) drawPanel(b *bytes.Buffer, q panel, x axis) {
+	y := axis{math.Inf(1), math.Inf(-1), q.bottom, q.top}
+	for _, c := range p.curves {
+		for _, pt := range c.points {
+			v := math.Log10(q.of(pt))
+			y.low, y.high = min(y.low, math.Floor(v)), max(y.high, math.Ceil(v))
+		}
+	}
+	y.high = max(y.high, y.low+1)
+	for e := x.low; e <= x.high; e += math.Ceil((x.high - x.low) / 12) {
+		fmt.Fprintf(b, `<path d="M%.1f %.0fV%.0f" stroke="#ddd"/>`, x.at(e), q.top, q.bottom)
+		if q.bottom == plotHeight-plotBottom {
+			fmt.Fprintf(b, `<text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`, x.at(e), q.bottom+18, formatSize(int64(math.Exp2(e))))
+		}
+		b.WriteByte('\n')
+	}
+	for e := y.low; e <= y.high; e++ {
+		fmt.Fprintf(b, `<path d="M%d %.1fH%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
+			plotLeft, y.at(e), plotWidth-plotRight, plotLeft-6, y.at(e)+4, strconv.FormatFloat(math.Pow(10, e), 'g', -1, 64))
+	}
+	middle := (q.top + q.bottom) / 2
+	fmt.Fprintf(b, `<text x="18" y="%.0f" text-anchor="middle" transform="rotate(-90 18 %.0f)">%s</text>`+"\n", middle, middle, q.what)
+	for i, c := range p.curves {
+		drawCurve(b, q, plotColours[i%len(plotColours)], c, x, y)
+	}
+}
+
+func drawCurve(b *bytes.Buffer, q panel, colour string, c curve, x, y axis) {
 	points := append([]point(nil), c.points...)
 	sort.SliceStable(points, func(i, j int) bool { return points[i].bytes < points[j].bytes })
 	fmt.Fprintf(b, `<polyline fill="none" stroke="%s" stroke-width="1.5" points="`, colour)
@@ -142,16 +179,12 @@ func (p *plot) drawCurve(b *bytes.Buffer, i int, c curve, x, y axis) {
 		if k > 0 {
 			b.WriteByte(' ')
 		}
-		fmt.Fprintf(b, "%.1f,%.1f", x.at(math.Log2(pt.bytes)), y.at(math.Log10(pt.us)))
+		fmt.Fprintf(b, "%.1f,%.1f", x.at(math.Log2(pt.bytes)), y.at(math.Log10(q.of(pt))))
 	}
 	b.WriteString("\"/>\n")
 	for _, pt := range points {
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"><title>%s: %s B, %s µs</title></circle>`+"\n",
-			x.at(math.Log2(pt.bytes)), y.at(math.Log10(pt.us)), colour, html.EscapeString(c.name), formatSize(int64(pt.bytes)), formatTime(pt.us))
-	}
-	if i < maxInLegend {
-		at := plotTop + i*legendStep + 8
-		fmt.Fprintf(b, `<path d="M%d %dh22" stroke="%s" stroke-width="2"/><text x="%d" y="%d">%s</text>`+"\n",
-			plotWidth-plotRight+15, at, colour, plotWidth-plotRight+43, at+4, html.EscapeString(c.name))
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"><title>%s: %s B, %s µs, %.3g GB/s</title></circle>`+"\n",
+			x.at(math.Log2(pt.bytes)), y.at(math.Log10(q.of(pt))), colour, html.EscapeString(c.name), formatSize(int64(pt.bytes)), formatTime(pt.us),
+			pt.bytes/pt.us/1e3)
 	}
 }
