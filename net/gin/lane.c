@@ -61,7 +61,7 @@ static int submit(gin *g, gin_lane *l) {
   gccl_mover *m = g->mover;
   uint32_t from = l->sent, marks = m->marks;
   uint64_t part = l->part;
-  if (from == l->head) return 0;
+  if (from == l->head || gccl_net_faulted(&g->fault) == GCCL_NET_ESYSTEM) return 0;
   m->ops->begin(m);
   while (l->sent != l->head && give(m, l, &l->wr[l->sent & (LANE - 1)])) l->sent++;
   m->ops->end(m);
@@ -144,5 +144,7 @@ static int settled(const gin *g) {
 
 void gin_lanes_settle(gin *g, uint64_t ns) {
   uint64_t start = gin_now();
-  while (!settled(g) && !gccl_net_faulted(&g->fault) && gin_now() - start < ns) gin_serve(g);
+  int broken = gccl_net_faulted(&g->fault) == GCCL_NET_ESYSTEM; /* nothing new is begun; what is under way ends soon or never */
+  while (!settled(g) && !(broken && gccl_mover_reached(g->mover, g->mover->marks)) && gin_now() - start < (broken ? ns / 8 : ns))
+    gin_serve(g);
 }

@@ -322,15 +322,19 @@ func TestMistakesAreFound(t *testing.T) {
 		{"signal", card, "remote key or range (syndrome 0x13)"},
 		{"unaligned", card, "the entry makes no sense (syndrome 0x02)"},
 	} {
-		t.Run(c.name+" "+c.env, func(t *testing.T) {
+		found := func(t *testing.T, env []string, args ...string) {
 			t.Parallel() // they wait for the watchdog
-			out, err := run(t, mistakes, strings.Fields(c.env), c.name)
+			out, err := run(t, mistakes, env, args...)
 			// ncclRemoteError: the wait ended because the communicator had failed.
 			if err != nil || !strings.Contains(out, "rank 0 launch 6") || !strings.Contains(out, "rank 1 launch 6") ||
 				!strings.Contains(out, c.want) || strings.Contains(out, "communicator 0") {
 				t.Errorf("%v, want %q\n%s", err, c.want, out)
 			}
-		})
+		}
+		t.Run(c.name+" "+c.env, func(t *testing.T) { found(t, strings.Fields(c.env), c.name) })
+		if c.env != card {
+			t.Run(c.name+" "+c.env+" over cuda", func(t *testing.T) { found(t, standIn(t, c.env), "--memory", "cuda", c.name) })
+		}
 	}
 }
 

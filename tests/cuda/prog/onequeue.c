@@ -23,7 +23,8 @@ static void *send_one(void *arg) {
   return NULL;
 }
 
-static int round_of(struct sender *s, struct team *t, struct sums *v, ncclComm_t back, const struct buf *in, void *const stream[2], int round) {
+static int round_of(struct sender *s, struct team *t, struct sums *v, ncclComm_t back, const struct buf *in, void *const stream[2],
+                    int round) {
   pthread_t thread;
   int me = s->rank;
   float *out = (float *)s->from.copy, *got = (float *)in->copy;
@@ -59,7 +60,9 @@ void suite_onequeue(struct team *t) {
     if (!CU(me, cu.StreamCreate(&stream[k], CU_NON_BLOCKING))) return;
   }
   s.comm = way[me];
-  if (!CU(me, cu.StreamCreate(&s.stream, CU_NON_BLOCKING)) || !buf_new(&s.from, me, BYTES) || !buf_new(&in, me, BYTES) || !sums_new(&v, t, COUNT)) return;
+  if (!CU(me, cu.StreamCreate(&s.stream, CU_NON_BLOCKING)) || !buf_new(&s.from, me, BYTES) || !buf_new(&in, me, BYTES) ||
+      !sums_new(&v, t, COUNT))
+    return;
   for (int round = 0; round < gpu_rounds(100); round++) {
     conf_at(me, "a send, a collective, a receive, round %d", round);
     if (!round_of(&s, t, &v, way[1 - me], &in, stream, round)) break;

@@ -1,8 +1,7 @@
-/* main.cc: mistakes NAME: two ranks, of which rank 0 makes a mistake in a kernel; prints how each launch ended, and what the communicator
+/* main.cc: mistakes [--memory cuda] NAME: two ranks, of which rank 0 makes a mistake in a kernel; prints how each launch ended, and what the communicator
  * says. Compiled with and without GCCL_DEVICE_DEBUG. */
-#include <gccl_device/cpu.h>
+#include "../../internal/place/place.h"
 
-#include <gccl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +53,8 @@ static void rankMain(int rank, ncclUniqueId id, Case const *c) {
   q.ginSignalCount = SIGNALS;
   q.ginContextCount = 1;
   q.worldGinBarrierCount = 1;
-  if (gcclSetDeviceKind(gcclDeviceHost) || ncclCommInitRank(&comm, 2, id, rank) || ncclMemAlloc(&mem, BYTES) ||
+  place::enter(rank);
+  if (ncclCommInitRank(&comm, 2, id, rank) || ncclMemAlloc(&mem, BYTES) ||
       ncclCommWindowRegister(comm, mem, BYTES, &win, NCCL_WIN_COLL_SYMMETRIC) || ncclDevCommCreate(comm, &q, &dev)) {
     printf("not ok: %s\n", ncclGetLastError(nullptr));
     fflush(stdout);
@@ -80,6 +80,8 @@ static void rankMain(int rank, ncclUniqueId id, Case const *c) {
 }
 
 int main(int argc, char **argv) {
+  place::arguments(argc, argv);
+  place::start();
   Case const *c = nullptr;
   for (Case const &k : kCases)
     if (argc > 1 && strcmp(argv[1], k.name) == 0) c = &k;
