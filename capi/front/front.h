@@ -123,7 +123,7 @@ struct gccl_task {
   struct gccl_rendezvous *before, *after; /* several streams of one group: see launch.c */
   void (*call)(void *);                   /* a function of the user instead of batches; NULL: none */
   void *arg;
-  uint32_t staged; /* of a CUDA communicator on several hosts: the number of the launch; else 0 */
+  struct gccl_cuda_staging *staged; /* of a CUDA communicator on several hosts; else NULL */
 };
 /* NULL, the legacy and the per-thread stream mean the caller itself: *out = NULL. */
 gccl_task *gccl_task_new(int nbatches, int nops); /* NULL: out of memory */

@@ -89,10 +89,10 @@ void gccl_task_run(gccl_task *t) {
     pthread_mutex_unlock(&after->lock);
     rendezvous_unref(after);
   }
-  if (t->staged) gccl_cuda_stage_await(t->batches[0].comm, t->staged);
+  if (t->staged) gccl_cuda_stage_await(t->staged);
   if (t->nbatches) gccl_drive(t->batches, t->nbatches);
   if (t->call) t->call(t->arg);
-  if (t->staged) gccl_cuda_stage_done(t->batches[0].comm, t->staged);
+  if (t->staged) gccl_cuda_stage_done(t->staged);
   release_others(t);
 }
 

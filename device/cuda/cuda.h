@@ -155,7 +155,7 @@ typedef struct gccl_cuda_comm {
   struct gccl_cuda_stage *stage; /* NULL: one host */
   CUdeviceptr stage_words;
   struct gccl_cuda_stage_buffer *buffers;
-  uint32_t staged;       /* launches so far */
+  uint32_t staged;       /* the last number of the last launch */
   pthread_mutex_t order; /* the same order in streams and in the worker */
   /* After a failure a thread frees streams that wait for words: release.c. */
   _Atomic(int) met, releasing, stop;
@@ -261,10 +261,12 @@ typedef struct gccl_cuda_batch {
 /* Enqueues a batch in its streams: copies to host memory, a wait for the launch's end, copies back. host gets the operations that the
  * host executor is to do meanwhile. Returns 0, a latched error, or GCCL_RC_USAGE and a text. Preconditions: the communicator's order
  * is held until the launch has its ticket. */
-int gccl_cuda_stage(gccl_cuda_batch *, gccl_op *host, uint32_t *number, char *text, size_t max);
-/* Around the host's part, in the worker: the buffers are in host memory (or the communicator is aborted); the results are. */
-void gccl_cuda_stage_await(struct ncclComm *, uint32_t number);
-void gccl_cuda_stage_done(struct ncclComm *, uint32_t number);
+typedef struct gccl_cuda_staging gccl_cuda_staging;
+int gccl_cuda_stage(gccl_cuda_batch *, gccl_op *host, gccl_cuda_staging **, char *text, size_t max);
+/* Around the host's part, in the worker: the buffers of operations without a flow are in host memory (or the communicator is aborted);
+ * all results are. Done frees it. */
+void gccl_cuda_stage_await(gccl_cuda_staging *);
+void gccl_cuda_stage_done(gccl_cuda_staging *);
 
 /* release.c: after a failure or an abort. */
 void gccl_cuda_release(struct ncclComm *comm);

@@ -245,6 +245,7 @@ func TestBetweenHosts(t *testing.T) {
 	for _, name := range []string{"probe", "fill", "between", "manystreams", "idle", "killed"} {
 		check(t, own, suite{name: name, ranks: []int{2}, launches: []string{"procs"}, args: []string{"--hosts", "2"}})
 	}
+	check(t, own, suite{name: "farchunks", ranks: []int{2, 3}, launches: []string{"procs"}, args: []string{"--hosts", "2"}})
 }
 
 // What ranks of several hosts cannot do yet is refused, and the communicator goes on.

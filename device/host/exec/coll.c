@@ -90,6 +90,14 @@ static int countable(gccl_op *x) {
   return 0;
 }
 
+uint64_t gccl_part_of(const gccl_op *x) {
+  const gccl_lowered *p = x->plan;
+  if (x->kind != GCCL_DO_COLL || !p->split || p->recv_parts <= 1) return x->count;
+  uint64_t part = (x->count + p->recv_parts - 1) / p->recv_parts;
+  /* Parts that begin on a cache line. Not with edges: there the fold order of an element depends on its part. */
+  return p->eager || p->nedges ? part : gccl_align(part, GCCL_LINE / gccl_dtype_size(x->dtype));
+}
+
 int gccl_coll_begin(gccl_op *x) {
   struct ncclComm *c = x->comm;
   const gccl_lowered *p = x->plan;
@@ -132,12 +140,7 @@ int gccl_coll_begin(gccl_op *x) {
   }
 
   uint64_t line = GCCL_LINE / x->esize;
-  x->part = x->count;
-  if (p->split && p->recv_parts > 1) {
-    x->part = (x->count + p->recv_parts - 1) / p->recv_parts;
-    /* Parts that begin on a cache line. Not with edges: there the fold order of an element depends on its part. */
-    if (!p->eager && !p->nedges) x->part = gccl_align(x->part, line);
-  }
+  x->part = gccl_part_of(x);
   x->stream = x->part * x->esize * (p->send_parts + p->recv_parts) * (uint64_t)c->nranks > last_level_cache();
   x->piece = x->part;
   x->send_kind = x->recv_kind = GCCL_BUF_NONE;
@@ -399,6 +402,7 @@ static int wait_step(gccl_op *x, const gccl_lop *op) {
   x->at = 0;
   if (step == 1 && !x->plan->eager && !x->plan->nedges) { /* all records are known: so is the number of rounds */
     if (!x->staged_any) x->piece = x->part;
+    if (!x->staged_any && !gccl_flow_has(x, x->part)) return GCCL_BLOCKED;
     x->rounds = x->piece ? (uint32_t)((x->part + x->piece - 1) / x->piece) : 1;
     if (x->rounds == 0) x->rounds = 1;
     if (!countable(x)) return GCCL_RC_ARGUMENT;
@@ -498,6 +502,13 @@ static int edges_ready(gccl_op *x) {
   return GCCL_DONE;
 }
 
+/* Whether peers read the send buffer itself, at any time once they have the record. */
+static int peers_read(const gccl_op *x) {
+  uint64_t addr;
+  if (x->plan->eager || !(x->plan->needs & GCCL_NEEDS_SEND)) return 0;
+  return gccl_reach(x->comm, x->send, x->part * x->plan->send_parts * x->esize, &addr) != GCCL_BUF_STAGED;
+}
+
 static inline int applies(const gccl_op *x, const gccl_lop *op) {
   if (op->when == GCCL_ALWAYS) return 1;
   uint64_t addr;
@@ -535,6 +546,7 @@ int gccl_coll_step(gccl_op *x) {
   int r;
   if (x->phase == PH_GUARD) {
     if ((r = tell_wait(x, GCCL_WAIT_GUARD, guard(x))) != GCCL_DONE) return r;
+    if (x->flow && peers_read(x) && !gccl_flow_has(x, x->part)) return GCCL_BLOCKED;
     x->phase = PH_RUN;
     if (p->nedges) {
       publish(x);
@@ -547,9 +559,11 @@ int gccl_coll_step(gccl_op *x) {
   }
   for (;;) {
     if (x->pc == p->nops) {
+      if (x->flow) x->flow->made(x->flow, c, (x->round + 1) * x->piece);
       if (++x->round >= x->rounds) break;
       x->pc = 0;
     }
+    if (x->pc == 0 && !gccl_flow_has(x, (x->round + 1) * x->piece)) return GCCL_BLOCKED; /* all that a round reads of this rank's */
     const gccl_lop *op = &ops[x->pc];
     if (gccl_probed(c)) tell_step(x, op);
     switch (op->kind) {

@@ -21,6 +21,14 @@ enum gccl_op_kind { GCCL_DO_COLL, GCCL_DO_SEND, GCCL_DO_RECV, GCCL_DO_COPY, GCCL
 /* Operators as the executor knows them; user operators are GCCL_RED_USER. */
 enum { GCCL_RED_SUM, GCCL_RED_PROD, GCCL_RED_MAX, GCCL_RED_MIN, GCCL_RED_AVG, GCCL_RED_USER };
 
+/* Buffers that somebody fills and takes while the operation runs: the first elements of every part first. */
+typedef struct gccl_flow {
+  /* Returns when so many elements of every part of the send buffer are there, or the communicator is aborted. It may block: what it waits
+   * for must not wait for this thread. */
+  void (*await)(struct gccl_flow *, struct ncclComm *, uint64_t elements);
+  void (*made)(struct gccl_flow *, struct ncclComm *, uint64_t elements); /* so many of every part of the receive buffer are final */
+} gccl_flow;
+
 typedef struct gccl_op {
   /* Arguments, filled by the caller. */
   struct ncclComm *comm;
@@ -40,6 +48,7 @@ typedef struct gccl_op {
   uint64_t call;                /* number of the call, where somebody looks (probe.h) */
   struct gccl_seen *seen;       /* what profiler plugins have of it, or NULL */
   uint8_t traced, stepped, cut; /* its run is in the trace; the op at pc is; some op is not */
+  gccl_flow *flow;              /* NULL: the buffers are there */
   uint8_t hidden;               /* GPU buffers that other processes cannot open: device/cuda/lend.c */
 
   /* State. */
@@ -52,10 +61,20 @@ typedef struct gccl_op {
   uint32_t hash, esize, asize;
 } gccl_op;
 
+/* Whether so many elements of every part of the send buffer are there; if not the communicator is aborted, and what the buffer holds must not
+ * leave this rank. */
+static inline int gccl_flow_has(gccl_op *x, uint64_t elements) {
+  if (__builtin_expect(!x->flow, 1)) return 1;
+  x->flow->await(x->flow, x->comm, elements);
+  return !atomic_load_explicit(&x->comm->abort, memory_order_seq_cst);
+}
+
 /* Starts op: to be called once, when it is the turn of op in its communicator. */
 int gccl_op_begin(gccl_op *op);
 /* Runs until the op is done, must wait, or fails. */
 int gccl_op_step(gccl_op *op);
+/* Elements of a part of the operation's buffers, which are whole parts one after another but for the end. */
+uint64_t gccl_part_of(const gccl_op *op);
 /* One element of a user's scalar as the accumulator's type. */
 gccl_scalar gccl_scalar_load(int dtype, const void *element);
 

@@ -104,6 +104,7 @@ static int send_step(gccl_op *x) {
   case MS_POST:
     if (k > 1 && gccl_load(&r->done) < k << GCCL_STEP_BITS) return GCCL_BLOCKED; /* the last message is still being read */
     fill(x, s, bytes, x->send);
+    if (reachable(s->kind) && !gccl_flow_has(x, x->count)) return GCCL_BLOCKED;
     if (bytes <= POST_INLINE && bytes > 0) {
       s->kind = GCCL_BUF_INLINE;
       memcpy(s->pad, x->send, bytes);
@@ -117,6 +118,7 @@ static int send_step(gccl_op *x) {
     if (gccl_load(&r->seq) < k) return GCCL_BLOCKED;
     if (r->bytes != bytes || r->hash != x->dtype) return disagree(x, me, to, s, r);
     if (reachable(r->kind)) {
+      if (!gccl_flow_has(x, x->count)) return GCCL_BLOCKED;
       gccl_copy(c->simd, address(c, to, r), x->send, bytes, 0);
       tell_done(c, to, s, end);
       x->phase = MS_DRAIN;
@@ -135,6 +137,7 @@ static int send_step(gccl_op *x) {
     while (x->done < n) {
       if (x->done >= 2 && gccl_load(&r->done) < (k << GCCL_STEP_BITS | (x->done - 1))) return GCCL_BLOCKED;
       uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
+      if (!gccl_flow_has(x, (off + len) / gccl_dtype_size(x->dtype))) return GCCL_BLOCKED;
       char *half = gccl_is_remote(c, to) ? outgoing(c, to, x->done) : half_of(c, me, x->done);
       gccl_copy(c->simd, half, (const char *)x->send + off, len, 0);
       x->done++;
@@ -191,6 +194,7 @@ static int recv_step(gccl_op *x) {
         uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
         gccl_copy(c->simd, (char *)x->recv + off, half_of(c, from, x->done), len, 0);
         x->done++;
+        if (x->flow) x->flow->made(x->flow, c, (off + len) / gccl_dtype_size(x->dtype));
         if (gccl_probed(c) && gccl_is_remote(c, from)) gccl_probe_piece(x, from, 0, len);
         if (x->done < n) tell_done(c, from, r, k << GCCL_STEP_BITS | x->done);
         x->moved = 1;

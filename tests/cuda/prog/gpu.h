@@ -81,6 +81,7 @@ void suite_bad(struct team *);
 void suite_pool(struct team *);
 void suite_poolcapture(struct team *);
 void suite_farlimits(struct team *);
+void suite_farchunks(struct team *);
 void suite_footprint(struct team *);
 void suite_probe(struct team *);
 void suite_speed(struct team *);

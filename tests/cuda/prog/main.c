@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
       {"killed", suite_killed, 1},
       {"bad", suite_bad, 1},
       {"farlimits", suite_farlimits, 1},
+      {"farchunks", suite_farchunks, 1},
       {"footprint", suite_footprint, 1},
       {"speed", suite_speed, 1},
       {"later", suite_later, 1},

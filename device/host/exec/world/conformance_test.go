@@ -31,6 +31,7 @@ type trial struct {
 	inPlace bool
 	threads bool
 	cliques *plan.Cliques // nil: one
+	ahead   int           // not 0: send buffers are filled while it runs, so much beyond what all have made
 }
 
 func (c trial) job() planner.Job {
@@ -123,6 +124,9 @@ func (c trial) run(w *world.World) (got, want [][]byte, err error) {
 				copy(o.Recv.Bytes(), call.Recv[r])
 			}
 		}
+		if o.Ahead = c.ahead; send {
+			o.SendBytes = sendLen * es
+		}
 		w.Add(r, o)
 		if dst {
 			off := o.RecvOff
@@ -198,6 +202,55 @@ func newWorld(t *testing.T, n int) *world.World {
 	return w
 }
 
+// Buffers that are filled while the operation runs, and no further than the ranks have made results: every method takes and makes its
+// parts from their beginning, and reads nothing before it is there.
+func TestFlow(t *testing.T) {
+	const most = stageBytes / 4 // elements of a piece
+	for coll := plan.Coll(0); coll < plan.SendRecv; coll++ {
+		for _, method := range planner.Methods(coll) {
+			if method == planner.Eager {
+				continue // one piece
+			}
+			t.Run(coll.String()+"/"+method, func(t *testing.T) {
+				for _, n := range []int{2, 3, 5} {
+					w := newWorld(t, n)
+					none := views(n)[1]
+					for _, inPlace := range []bool{false, coll != plan.AllToAll} {
+						trial{coll, method, n, n - 1, 8*most + 17, sim.Float32, sim.Sum, none, inPlace, true, nil, most}.check(t, w)
+					}
+					trial{coll, method, n, n - 1, 8*most + 17, sim.Float32, sim.Sum, plan.View{}, false, true, nil, 1 << 20}.check(t, w)
+				}
+			})
+		}
+	}
+}
+
+// The same of a message.
+func TestFlowOfMessages(t *testing.T) {
+	w := newWorld(t, 2)
+	const n = 4 << 20
+	for _, reachable := range []bool{false, true} {
+		from, to := w.Alloc(n, reachable), w.Alloc(n, reachable)
+		for i := range from.Bytes() {
+			from.Bytes()[i] = byte(i*7 + i>>10)
+		}
+		want := bytes.Clone(from.Bytes())
+		ahead := n / 4
+		if reachable {
+			ahead = n // whoever reaches it takes it as a whole
+		}
+		w.Add(0, world.Op{Kind: world.Send, Root: 1, DType: int(sim.Int8), Send: from, Count: n, Ahead: ahead, SendBytes: n})
+		w.Add(1, world.Op{Kind: world.Recv, Root: 0, DType: int(sim.Int8), Recv: to, Count: n, Ahead: ahead})
+		if err := w.Run(true); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(to.Bytes(), want) {
+			t.Errorf("reachable %v: the message is wrong", reachable)
+		}
+		w.Reset()
+	}
+}
+
 // Every collective, method, view and root, with counts around the boundaries of parts and pieces.
 func TestEveryMethodAgainstTheSimulator(t *testing.T) {
 	for coll := plan.Coll(0); coll < plan.SendRecv; coll++ {
@@ -216,7 +269,7 @@ func TestEveryMethodAgainstTheSimulator(t *testing.T) {
 								root = 0
 							}
 							inPlace := (i+k)%2 == 1 && coll != plan.AllToAll
-							trial{coll, method, n, root, count, sim.Float32, sim.Sum, v, inPlace, k%3 == 2, nil}.check(t, w)
+							trial{coll, method, n, root, count, sim.Float32, sim.Sum, v, inPlace, k%3 == 2, nil, 0}.check(t, w)
 						}
 					}
 				}
@@ -233,7 +286,7 @@ func TestCliquesAgainstTheSimulator(t *testing.T) {
 			w := newWorld(t, n)
 			for coll := plan.Coll(0); coll < plan.SendRecv; coll++ {
 				for _, method := range planner.Methods(coll) {
-					c := trial{coll, method, n, 0, 0, sim.Float16, sim.Avg, plan.View{}, false, size == 2, plan.EqualCliques(n, size)}
+					c := trial{coll, method, n, 0, 0, sim.Float16, sim.Avg, plan.View{}, false, size == 2, plan.EqualCliques(n, size), 0}
 					if c.job().Against() != "" {
 						continue
 					}
@@ -261,7 +314,7 @@ func TestEveryTypeAndOperatorAgainstTheSimulator(t *testing.T) {
 				}
 				for dt := sim.DType(0); dt < sim.NumDTypes; dt++ {
 					for op := sim.RedOp(0); op < sim.NumRedOps; op++ {
-						trial{coll, method, n, 1 * b2i(coll == plan.Reduce), count, dt, op, views(n)[int(op)%3], false, false, nil}.check(t, w)
+						trial{coll, method, n, 1 * b2i(coll == plan.Reduce), count, dt, op, views(n)[int(op)%3], false, false, nil, 0}.check(t, w)
 					}
 				}
 			})
@@ -295,7 +348,7 @@ func TestManyOperationsInARow(t *testing.T) {
 			root = rng.IntN(n)
 		}
 		v := views(n)[rng.IntN(7)]
-		trial{coll, method, n, root, count, sim.Int32, sim.Sum, v, false, i%2 == 0, nil}.check(t, w)
+		trial{coll, method, n, root, count, sim.Int32, sim.Sum, v, false, i%2 == 0, nil, 0}.check(t, w)
 	}
 }
 

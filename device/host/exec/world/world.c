@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,7 +20,18 @@ struct gccl_world {
   int *nops;
   void *loose[MAX_LOOSE];
   int nloose;
+  _Atomic(uint64_t) *made; /* by rank; UINT64_MAX: it is in no flow */
+  _Atomic(int) stuck;
 };
+
+/* A send buffer that is filled while the operation runs. */
+typedef struct {
+  gccl_flow base;
+  gccl_world *w;
+  int rank;
+  char *to, *from;
+  uint64_t part, bytes, esize, ahead, there;
+} gate;
 
 static char *map(uint64_t bytes) {
   char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -38,11 +50,13 @@ gccl_world *gccl_world_new(int n, uint64_t eager, uint64_t stage, uint64_t arena
   w->words = calloc(m * m * 5, sizeof *w->words);
   w->ops = calloc(m * MAX_OPS, sizeof *w->ops);
   w->nops = calloc(m, sizeof *w->nops);
+  w->made = calloc(m, sizeof *w->made);
   w->areas_bytes = g.size * m;
   w->areas = map(w->areas_bytes);
   w->arena_bytes = arena_bytes;
   w->arena = map(arena_bytes);
   const gccl_reduce_isa *isa = simd ? gccl_reduce_named(simd) : gccl_reduce_best();
+  for (size_t q = 0; q < m; q++) w->made[q] = UINT64_MAX;
   if (!w->areas || !w->arena || !isa) {
     gccl_world_free(w);
     return NULL;
@@ -95,6 +109,7 @@ void gccl_world_free(gccl_world *w) {
   free(w->words);
   free(w->ops);
   free(w->nops);
+  free(w->made);
   free(w);
 }
 
@@ -116,6 +131,47 @@ int gccl_world_add(gccl_world *w, int rank, const gccl_op *op) {
   o->comm = &w->comm[rank];
   return 0;
 }
+
+static void gate_await(gccl_flow *f, struct ncclComm *c, uint64_t elements) {
+  gate *g = (gate *)f;
+  uint64_t deadline = gccl_now_ns() + 10000000000u;
+  if (elements > g->part) elements = g->part;
+  if (elements <= g->there) return;
+  for (int q = 0; q < c->nranks; q++)
+    while (atomic_load(&g->w->made[q]) < g->part && atomic_load(&g->w->made[q]) + g->ahead < elements && !atomic_load(&g->w->stuck)) {
+      if (gccl_now_ns() > deadline) atomic_store(&g->w->stuck, 1);
+      sched_yield();
+    }
+  for (uint64_t at = 0; at * g->esize < g->bytes; at += g->part) {
+    uint64_t a = (at + g->there) * g->esize, b = (at + elements) * g->esize;
+    if (b > g->bytes) b = g->bytes;
+    if (a < b) memcpy(g->to + a, g->from + a, b - a);
+  }
+  g->there = elements;
+}
+
+static void gate_made(gccl_flow *f, struct ncclComm *c, uint64_t elements) { atomic_store(&((gate *)f)->w->made[c->rank], elements); }
+
+int gccl_world_add_flow(gccl_world *w, int rank, const gccl_op *op, uint64_t send_bytes, uint64_t ahead) {
+  gate *g = gccl_world_alloc(w, sizeof *g, 0);
+  gccl_op o = *op;
+  *g = (gate){.base = {gate_await, gate_made},
+              .w = w,
+              .rank = rank,
+              .to = (char *)(uintptr_t)op->send,
+              .from = gccl_world_alloc(w, send_bytes, 0),
+              .part = gccl_part_of(op),
+              .bytes = send_bytes,
+              .esize = gccl_dtype_size(op->dtype),
+              .ahead = ahead};
+  memcpy(g->from, g->to, send_bytes);
+  memset(g->to, 0xee, send_bytes);
+  atomic_store(&w->made[rank], op->recv ? 0 : UINT64_MAX);
+  o.flow = &g->base;
+  return gccl_world_add(w, rank, &o);
+}
+
+int gccl_world_stuck(const gccl_world *w) { return atomic_load((_Atomic(int) *)&w->stuck); }
 
 typedef struct {
   gccl_batch batch;
@@ -148,7 +204,7 @@ int gccl_world_run(gccl_world *w, int threads) {
     for (size_t q = 0; q < n; q++)
       if (jobs[q].rc) rc = jobs[q].rc;
   }
-  for (size_t q = 0; q < n; q++) w->nops[q] = 0;
+  for (size_t q = 0; q < n; q++) w->nops[q] = 0, w->made[q] = UINT64_MAX;
   free(t);
   free(batches);
   free(jobs);

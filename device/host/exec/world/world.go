@@ -11,6 +11,7 @@ package world
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -39,6 +40,8 @@ type Op struct {
 	SendOff, RecvOff                    int // bytes into the buffers, for in-place variants
 	Count                               int
 	Plan                                []byte // lowered block, for Coll
+	Ahead                               int    // not 0: the send buffer is filled while it runs, so many elements of a part beyond what is made
+	SendBytes                           int    // with Ahead
 }
 
 // Buf is memory of the executor.
@@ -113,6 +116,12 @@ func (w *World) Add(rank int, o Op) {
 		w.p = append(w.p, p)
 		c.plan = (*C.gccl_lowered)(p)
 	}
+	if o.Ahead > 0 {
+		if C.gccl_world_add_flow(w.w, C.int(rank), &c, C.uint64_t(o.SendBytes), C.uint64_t(o.Ahead)) != 0 {
+			panic("world: too many operations in one run")
+		}
+		return
+	}
 	if C.gccl_world_add(w.w, C.int(rank), &c) != 0 {
 		panic("world: too many operations in one run")
 	}
@@ -125,6 +134,9 @@ func (w *World) Run(threads bool) error {
 		t = 1
 	}
 	rc := C.gccl_world_run(w.w, t)
+	if C.gccl_world_stuck(w.w) != 0 {
+		return errors.New("a rank waited for parts of a buffer that come when parts before them have been made")
+	}
 	if rc == 0 {
 		return nil
 	}

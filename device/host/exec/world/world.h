@@ -14,6 +14,10 @@ void *gccl_world_alloc(gccl_world *, uint64_t bytes, int reachable);
 void gccl_world_reset(gccl_world *);
 /* Adds an operation of rank; runs happen in order per rank. */
 int gccl_world_add(gccl_world *, int rank, const gccl_op *op);
+/* The same with a flow: of every part of the send buffer, so many bytes in all, no more is there than `ahead` elements beyond what all ranks
+ * of the run have made. To be run with threads. */
+int gccl_world_add_flow(gccl_world *, int rank, const gccl_op *op, uint64_t send_bytes, uint64_t ahead);
+int gccl_world_stuck(const gccl_world *); /* whether some rank has waited for what the others could not make */
 /* Runs what was added: threads = 0 drives all ranks from this thread, otherwise one thread per rank. */
 int gccl_world_run(gccl_world *, int threads);
 struct ncclComm *gccl_world_comm(gccl_world *, int rank);
