@@ -246,10 +246,10 @@ $(VENV)/ready: python/tests/requirements.txt
 	touch $@
 
 .PHONY: test-python bench-python examples-python wheel test-wheel
-test-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/test/libcuda_fake.so kernels-cpu $(VENV)/ready
+test-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(LIB)/test/libcuda_fake.so kernels-cpu $(VENV)/ready
 	GCCL_LIBRARY=$(ROOT)/$(LIB)/libgccl.so $(VENV)/bin/python -m pytest -c python/pyproject.toml python/tests
 
-examples-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(VENV)/ready
+examples-python: $(LIB)/libgccl.so $(LIB)/libgccl_core.so $(LIB)/libgccl_cpu.so $(VENV)/ready
 	@set -e; for e in examples/python/*.py; do \
 	  [[ $$e != *_train.py ]] || $(VENV)/bin/python -c 'import torch' 2>/dev/null || { echo "== $$e: not run: torch is not installed"; continue; }; \
 	  echo "== $$e"; PYTHONPATH=python timeout 200 $(VENV)/bin/python $$e; \
