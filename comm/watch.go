@@ -92,7 +92,7 @@ func (c *Comm) look(before uint64) uint64 {
 	c.tell()
 	c.lostConnections()
 	c.deviceFaults()
-	if d := c.device(); d != nil {
+	if d := c.device(); d != nil && c.ctl.State() == control.Ready {
 		d.Look(c.ctl)
 	}
 	seq, on := c.ctl.InFlight()

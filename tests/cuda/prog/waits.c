@@ -82,6 +82,37 @@ static void left(struct team *t, int leaver, int waiter, int message) {
   sums_free(&v, t);
 }
 
+/* A revoked communicator has nothing to wait for: that its executor leaves is no failure, and the others can be shrunk from it. */
+static void left_revoked(struct team *t) {
+  ncclComm_t comm[CONF_MAX_RANKS], child = NULL;
+  struct sums v;
+  void *s = NULL;
+  int me = t->first, gone = 0, n = 0;
+  if (!team_init(t, comm, NULL) || !sums_new(&v, t, N) || !CU(me, cu.StreamCreate(&s, CU_NON_BLOCKING))) return;
+  if (me != 0) { /* these calls return at once: rank 0 would execute them */
+    OK(me, sums_call(&v, 0, comm[0], s));
+    OK(me, ncclCommRevoke(comm[0], NCCL_REVOKE_DEFAULT));
+    cu.StreamSynchronize(s); /* it is free */
+  }
+  conf_barrier(t);
+  if (me == 0) OK(0, ncclCommAbort(comm[0]));
+  conf_sleep(2.5); /* the watchdog looks every second */
+  if (me != 0) {
+    const char *text = ncclGetLastError(comm[0]);
+    if (strstr(text, "has left")) conf_fail(me, "a revoked communicator fails because of a rank that leaves: \"%s\"", text);
+    OK(me, ncclCommShrink(comm[0], &gone, 1, &child, NULL, NCCL_SHRINK_DEFAULT));
+    if (child) {
+      OK(me, ncclCommCount(child, &n));
+      TRUE(me, n == t->nranks - 1);
+      OK(me, ncclCommDestroy(child));
+    }
+    OK(me, ncclCommAbort(comm[0]));
+  }
+  conf_barrier(t);
+  CU(me, cu.StreamDestroy(s));
+  sums_free(&v, t);
+}
+
 void suite_waits(struct team *t) {
   int last = t->nranks - 1;
   if (last == 0) {
@@ -95,6 +126,7 @@ void suite_waits(struct team *t) {
   left(t, last, 0, 'r');
   left(t, 0, last, 0);
   left(t, 0, last, 's');
+  if (W->launch == LAUNCH_PROCS) left_revoked(t);
 }
 
 /* Rank 0 waits long enough for a report; then the others come and all is well. */
