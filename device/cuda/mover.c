@@ -1,5 +1,5 @@
-/* The mover of a GIN object (device/layout/mover.h): copies by a stream of its own, from device to pinned memory to device, which no kernel can
- * hold up; small values and the word that says how far it has come by stream writes, in one call. Nothing here waits for a kernel: what is under way
+/* The mover of a GIN object (device/layout/mover.h): copies by a stream of its own, from device to pinned memory to device, which need no
+ * multiprocessor; small values and the word that says how far it has come by stream writes, in one call. Nothing here waits for a kernel: what is under way
  * in the stream is bounded, so that the driver's queue of it is never full. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,7 +164,7 @@ static const char *trouble(gccl_mover *m) {
   if (now - v->seen_ns < STUCK_NS) return NULL;
   snprintf(v->text, sizeof v->text,
            "a copy for kernels on device %d has not been done for 30 s: does its queue of the device wait for a kernel that waits for "
-           "the copy? Set CUDA_DEVICE_MAX_CONNECTIONS=32",
+           "the copy, or for a copy behind that? Set CUDA_DEVICE_MAX_CONNECTIONS=32 or GCCL_GIN_SM_COPY=1",
            v->cx->ordinal);
   return v->text;
 }
@@ -228,7 +228,8 @@ static gccl_mover *open_mover(struct ncclComm *c, int on_device, char *text) {
   v->base.done = v->mark = gccl_cuda_pinned(v->cx, sizeof *v->mark);
   CUresult e = v->room && v->slot && v->word && v->mark ? gccl_cuda_enter(v->cx, &before) : CUDA_ERROR_OUT_OF_MEMORY;
   if (!e) {
-    /* Streams of one priority share hardware queues, in which ours would wait behind a kernel that is queued behind the one that waits for us. */
+    /* Streams of one priority share hardware queues, in which ours would wait behind a kernel that is queued behind the one that waits for us.
+     * Copies share them whatever their priority (tried on driver 580). */
     e = gccl_cu.StreamCreateWithPriority(&v->stream, CU_STREAM_NON_BLOCKING, CU_STREAM_FIRST);
     gccl_cuda_leave(v->cx, before);
   }

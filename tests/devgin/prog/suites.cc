@@ -297,7 +297,7 @@ void speed(Rank &r) {
   report(r, "empty put by 32 threads, each", 32 * rounds, [&](int n) { b.run(1, 32, K(drainKernel), b.dev, b.win, n / 32, 0); });
   report(r, "signal by 32 threads, each", 32 * rounds, [&](int n) { b.run(1, 32, K(drainKernel), b.dev, b.win, n / 32, 1); });
   report(r, "put 8 B by a thread", rounds, [&](int n) { b.run(1, 1, K(issueKernel), b.dev, b.win, n); });
-  report(r, "put 8 B by each of 32 threads", 10 * rounds, [&](int n) { b.run(1, 32, K(issueKernel), b.dev, b.win, n); });
+  report(r, "put 8 B by each of 32 threads", rounds, [&](int n) { b.run(1, 32, K(issueKernel), b.dev, b.win, n); });
 }
 
 } // namespace
