@@ -123,7 +123,7 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   if (!plan || bytes > GCCL_SMALL_BYTES || bytes > c->limit[GCCL_ALL_REDUCE][0] || !c->blocking || c->check || c->probe ||
       (gccl_thread_self && gccl_thread_self->depth))
     return ncclInProgress;
-  gccl_op op;
+  gccl_op op; /* each argument that the host's executor reads, in place of zeros for all: this is the quickest call */
   op.comm = c;
   op.kind = GCCL_DO_COLL;
   op.coll = GCCL_ALL_REDUCE;
@@ -140,6 +140,7 @@ static inline ncclResult_t small(const void *send, void *recv, size_t count, ncc
   op.esize = esize;
   op.call = 0;
   op.seen = NULL;
+  op.flow = NULL;
   op.traced = op.stepped = op.cut = 0;
   op.entered_ns = sample_start(c);
   int r = gccl_small_all_reduce(&op, gccl_order_take(c));
