@@ -24,9 +24,9 @@ const (
 )
 
 // fileSink writes each line with one write call, straight to the descriptor:
-// nothing is buffered, so a line survives _exit and SIGKILL. It goes around
-// os.File because that hands pipes to the poller, where a write to a full pipe
-// waits for ever.
+// nothing is buffered, so a line survives _exit and, unless it is just being
+// written, SIGKILL. It goes around os.File because that hands pipes to the
+// poller, where a write to a full pipe waits for ever.
 type fileSink struct {
 	mu      sync.Mutex
 	fd      int    // -1 after close

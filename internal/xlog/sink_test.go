@@ -193,14 +193,23 @@ func TestOneFileForManyProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
-	if !bytes.HasSuffix(b, []byte("\n")) {
-		t.Errorf("the last byte is %q", b[len(b)-1])
-	}
 	seen := map[string]bool{}
-	for _, l := range lines {
+	torn := 0
+	for i, l := range lines {
 		m := lineForm.FindStringSubmatch(l)
 		if m == nil {
-			t.Fatalf("not a whole line: %q", l)
+			// The kernel ends a killed process's write between two pages of the file (generic_perform_write of Linux's
+			// mm/filemap.c looks for fatal signals there), so each process may leave the beginning of its last line.
+			if torn++; torn > procs {
+				t.Fatalf("not a whole line, and more of them than processes: %q", l)
+			}
+			next := strings.LastIndex(l, "[")
+			if next <= 0 && i == len(lines)-1 {
+				continue
+			}
+			if m = lineForm.FindStringSubmatch(l[max(next, 0):]); m == nil {
+				t.Fatalf("not a whole line: %q", l)
+			}
 		}
 		if key := m[1] + "/" + m[2]; seen[key] {
 			t.Errorf("line %s is there twice", key)
