@@ -145,14 +145,8 @@ func TestFusionAsLogged(t *testing.T) {
 	}
 	o := DefaultOptions()
 	o.Nodes, o.Strict = 2, true
-	s, err := Build(m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := Search(s, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := decide(t, m, o)
+	s := d.System
 	if len(s.Nodes[NETNode]) != 1 || s.Nodes[NETNode][0].Net.Dev != 2 || d.Counts() != (ChannelCounts{Coll: 2, P2P: 2, PerPeer: 1}) {
 		t.Errorf("devices %v, channels %+v", s.Nodes[NETNode], d.Counts())
 	}

@@ -87,3 +87,23 @@ func run(t testing.TB, before []string, script string) {
 		t.Fatalf("%s: %v %s", script, err, out)
 	}
 }
+
+// TwoHosts makes a second host, joined by links eth0 (10.1.0.1 and .2) and eth1 (10.2.0.1 and .2), and returns a process that is in it
+// until the test ends.
+func TwoHosts(t testing.TB) int {
+	t.Helper()
+	keeper := exec.Command("sleep", "600")
+	Other(keeper)
+	if err := keeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = keeper.Process.Kill()
+		_ = keeper.Wait()
+	})
+	pid := keeper.Process.Pid
+	Link(t, pid, "eth0", "eth1")
+	Run(t, "ip addr add 10.1.0.1/24 dev eth0; ip addr add 10.2.0.1/24 dev eth1")
+	RunIn(t, pid, "ip addr add 10.1.0.2/24 dev eth0; ip addr add 10.2.0.2/24 dev eth1")
+	return pid
+}

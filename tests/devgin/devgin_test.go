@@ -169,12 +169,11 @@ func TestSoak(t *testing.T) {
 // standIn is the environment of programs over CUDA's stand-in.
 func standIn(t *testing.T, more string) []string {
 	t.Helper()
-	driver, err := rankrun.FakeDriver()
+	cuda, err := rankrun.FakeCUDA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(strings.Fields(more), "GCCL_DEVICE=cuda", "LD_LIBRARY_PATH="+filepath.Dir(driver), "GCCL_CUDA_LIBRARY="+driver,
-		"GCCL_FAKE_KERNELS="+filepath.Join(suites.LibDir, "libgccl_kernels_cpu.so"))
+	return append(append(strings.Fields(more), "GCCL_DEVICE=cuda"), cuda...)
 }
 
 // The same in memory of CUDA's stand-in, which the network reaches by the driver's copies and stream writes alone. kind: of the contexts, 2 proxy, 3 gdaki.

@@ -65,12 +65,10 @@ func TestKernels(t *testing.T) {
 // The same over memory and streams of CUDA, whose stand-in's memory kernels on the CPU reach.
 func TestKernelsOverCuda(t *testing.T) {
 	p := build(t)
-	driver, err := rankrun.FakeDriver()
+	environment, err := rankrun.FakeCUDA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment := []string{"LD_LIBRARY_PATH=" + filepath.Dir(driver), "GCCL_CUDA_LIBRARY=" + driver,
-		"GCCL_FAKE_KERNELS=" + filepath.Join(p.LibDir, "libgccl_kernels_cpu.so")}
 	for _, suite := range []string{"teams", "pointers", "barriers", "failures", "a2a", "allreduce"} {
 		for _, c := range []struct {
 			launch string

@@ -45,6 +45,7 @@ def suites(r):
         ("bad", "bad input", "host pointers, freed memory, counts past the allocation"),
     ):
         r.judge(part, text, [suite(r, "cuda", name, launch, n) for launch, n in (("threads", 2), ("procs", 4), ("group", 8))])
+    r.judge("4", "a send, a collective, a receive in one hardware queue", [suite(r, "cuda", "onequeue", "procs", 2, env=dict(CUDA_DEVICE_MAX_CONNECTIONS="1"))])
     r.judge("4", "CUDA_LAUNCH_BLOCKING=1, one rank a process",
             [suite(r, "cuda", name, "procs", 3, env=dict(CUDA_LAUNCH_BLOCKING="1"), label=" blocking") for name in ("fill", "between", "crossed", "capture")])
     r.judge("4", "16 ranks", [suite(r, "cuda", "fill", launch, 16, env=dict(GCCL_TEST_ROUNDS="100"), timeout=90) for launch in ("procs", "group")])

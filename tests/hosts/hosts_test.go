@@ -46,24 +46,6 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// twoHosts makes the second host, joined by two links, and returns a process that is in it.
-func twoHosts(t *testing.T) int {
-	keeper := exec.Command("sleep", "600")
-	netns.Other(keeper)
-	if err := keeper.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = keeper.Process.Kill()
-		_ = keeper.Wait()
-	})
-	pid := keeper.Process.Pid
-	netns.Link(t, pid, "eth0", "eth1")
-	netns.Run(t, "ip addr add 10.1.0.1/24 dev eth0; ip addr add 10.2.0.1/24 dev eth1")
-	netns.RunIn(t, pid, "ip addr add 10.1.0.2/24 dev eth0; ip addr add 10.2.0.2/24 dev eth1")
-	return pid
-}
-
 // start runs gccl-perf.
 func start(t *testing.T, second int, args ...string) *job {
 	t.Helper()
@@ -155,7 +137,7 @@ func TestCollectives(t *testing.T) {
 			if !netns.Enter(t, "") {
 				return
 			}
-			j := start(t, twoHosts(t), "--coll", coll, "-b", "8", "-e", "1M", "-f", "8", "-n", "20", "-c", "1")
+			j := start(t, netns.TwoHosts(t), "--coll", coll, "-b", "8", "-e", "1M", "-f", "8", "-n", "20", "-c", "1")
 			j.end(t)
 			j.mustPass(t)
 		})
@@ -167,7 +149,7 @@ func TestLinkCut(t *testing.T) {
 	if !netns.Enter(t, "") {
 		return
 	}
-	j := start(t, twoHosts(t), "--json", "-b", "1K", "-e", "1M", "-f", "4", "-n", "100", "-c", "10")
+	j := start(t, netns.TwoHosts(t), "--json", "-b", "1K", "-e", "1M", "-f", "4", "-n", "100", "-c", "10")
 	j.until(t, `"bytes":1024`)
 	netns.Run(t, "ip link set eth1 down")
 	j.end(t)
@@ -197,7 +179,7 @@ func TestEitherLinkCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(program.Close)
-			second, stop := twoHosts(t), filepath.Join(t.TempDir(), "stop")
+			second, stop := netns.TwoHosts(t), filepath.Join(t.TempDir(), "stop")
 			j := run(t, second, func(rank int) []string {
 				return []string{"env", "NCCL_COMM_ID=10.1.0.1:29512", program.Path, fmt.Sprint(rank), fmt.Sprint(ranks), stop}
 			})
@@ -235,7 +217,7 @@ func TestAllLinksCut(t *testing.T) {
 	if !netns.Enter(t, "") {
 		return
 	}
-	j := start(t, twoHosts(t), "--json", "-b", "1K", "-e", "1M", "-f", "4", "-n", "20000", "-c", "10")
+	j := start(t, netns.TwoHosts(t), "--json", "-b", "1K", "-e", "1M", "-f", "4", "-n", "20000", "-c", "10")
 	j.until(t, `"kind":"run"`)
 	netns.Run(t, "ip link set eth0 down; ip link set eth1 down")
 	j.end(t)

@@ -294,15 +294,11 @@ func TestTop(t *testing.T) {
 // The same of ranks on CUDA, over the stand-in for the driver: how far their streams are.
 func TestTopCUDA(t *testing.T) {
 	t.Parallel()
-	driver, err := rankrun.FakeDriver()
+	cuda, err := rankrun.FakeCUDA()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kernels := filepath.Join(filepath.Dir(filepath.Dir(driver)), "libgccl_kernels_cpu.so")
-	if _, err := os.Stat(kernels); err != nil {
-		t.Fatalf("%v; run make kernels-cpu", err)
-	}
-	testTop(t, "GCCL_DEVICE=cuda", "GCCL_CUDA_LIBRARY="+driver, "GCCL_FAKE_KERNELS="+kernels)
+	testTop(t, append(cuda, "GCCL_DEVICE=cuda")...)
 }
 
 func testTop(t *testing.T, env ...string) {

@@ -100,19 +100,7 @@ func TestJoinedDevices(t *testing.T) {
 			if !netns.Enter(t, "") {
 				return
 			}
-			keeper := exec.Command("sleep", "100")
-			netns.Other(keeper)
-			if err := keeper.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				_ = keeper.Process.Kill()
-				_ = keeper.Wait()
-			})
-			pid := keeper.Process.Pid
-			netns.Link(t, pid, "eth0", "eth1")
-			netns.Run(t, "ip addr add 10.1.0.1/24 dev eth0; ip addr add 10.2.0.1/24 dev eth1")
-			netns.RunIn(t, pid, "ip addr add 10.1.0.2/24 dev eth0; ip addr add 10.2.0.2/24 dev eth1")
+			pid := netns.TwoHosts(t)
 			prog := filepath.Join(t.TempDir(), "joined")
 			gcc(t, fmt.Sprint("-DV=", v), "-o", prog, "prog/joined.c", "-ldl")
 			run(t, nil, prog, ours(t), fmt.Sprint(pid))

@@ -285,13 +285,9 @@ func TestLimitAndBadPath(t *testing.T) {
 // On CUDA, over the stand-in for the driver: every call has its operation, collectives are launched by the rank that executes, and ranks
 // wait for records. One rank's calls are copies.
 func TestCUDA(t *testing.T) {
-	driver, err := rankrun.FakeDriver()
+	cuda, err := rankrun.FakeCUDA()
 	if err != nil {
 		t.Fatal(err)
-	}
-	kernels := filepath.Join(filepath.Dir(filepath.Dir(driver)), "libgccl_kernels_cpu.so")
-	if _, err := os.Stat(kernels); err != nil {
-		t.Fatalf("%v; run make kernels-cpu", err)
 	}
 	hostapi, err := rankrun.Build("hostapi", "tests/hostapi/prog")
 	if err != nil {
@@ -303,9 +299,8 @@ func TestCUDA(t *testing.T) {
 			t.Run(launch+"/"+suite, func(t *testing.T) {
 				dir := t.TempDir()
 				hostapi.Check(t, rankrun.Spec{
-					Args: []string{"--memory", "cuda", "--suite", suite, "--launch", launch, "--ranks", "3", "--limit", "80"},
-					Env: []string{"GCCL_TRACE=" + filepath.Join(dir, "run.json"), "NCCL_DEBUG=WARN", "LD_LIBRARY_PATH=" + filepath.Dir(driver),
-						"GCCL_CUDA_LIBRARY=" + driver, "GCCL_FAKE_KERNELS=" + kernels},
+					Args:     []string{"--memory", "cuda", "--suite", suite, "--launch", launch, "--ranks", "3", "--limit", "80"},
+					Env:      append([]string{"GCCL_TRACE=" + filepath.Join(dir, "run.json"), "NCCL_DEBUG=WARN"}, cuda...),
 					Deadline: 90 * time.Second})
 				in := traces(t, dir)
 				n := count(in)

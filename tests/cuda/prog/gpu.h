@@ -60,6 +60,8 @@ int graphs_end(struct team *, struct graph *);
 void graphs_replay(struct team *, struct graph *);
 void graphs_settle(struct team *, struct graph *);
 void graphs_drop(struct team *, struct graph *);
+/* Ends captures in which a call has failed, and their communicators. */
+void graphs_give_up(struct team *, struct graph *, const ncclComm_t *);
 
 void suite_fill(struct team *);
 void suite_between(struct team *);

@@ -55,6 +55,18 @@ void graphs_drop(struct team *t, struct graph *g) {
   }
 }
 
+void graphs_give_up(struct team *t, struct graph *g, const ncclComm_t *comm) {
+  for (int i = 0; i < t->nlocal; i++) {
+    void *graph = NULL;
+    mem_rank(t->first + i);
+    CU(t->first + i, cu.StreamEndCapture(g[i].stream, &graph));
+    CU(t->first + i, cu.GraphDestroy(graph));
+    OK(t->first + i, ncclCommAbort(comm[i]));
+  }
+  conf_barrier(t);
+  graphs_drop(t, g);
+}
+
 /* Out of place, so that every replay of the same input gives the same sum. */
 static ncclResult_t into(const struct sums *in, const struct sums *out, int i, ncclComm_t c, void *stream) {
   return ncclAllReduce(in->buf[i].at, out->buf[i].at, (size_t)in->n, ncclInt32, ncclSum, c, stream);
@@ -142,25 +154,18 @@ void suite_fewqueues(struct team *t) {
   ncclComm_t comm[CONF_MAX_RANKS];
   struct sums v;
   if (!team_init(t, comm, NULL) || !sums_new(&v, t, SMALL) || !graphs_begin(t, g)) return;
+  /* The first rank that finds it tells the others, whose calls may come after that. */
   if (t->nlocal > 1) OK(t->first, ncclGroupStart());
   for (int i = 0; i < t->nlocal; i++) {
     ncclResult_t rc = sums_call(&v, i, comm[i], g[i].stream);
-    if (t->nlocal == 1) conf_rc_any(t->first + i, rc, "captured with too few queues", 1, ncclInvalidUsage);
+    if (t->nlocal == 1) conf_rc_any(t->first + i, rc, "captured with too few queues", 2, ncclInvalidUsage, ncclRemoteError);
   }
-  if (t->nlocal > 1) conf_rc_any(t->first, ncclGroupEnd(), "captured with too few queues", 1, ncclInvalidUsage);
+  if (t->nlocal > 1) conf_rc_any(t->first, ncclGroupEnd(), "captured with too few queues", 2, ncclInvalidUsage, ncclRemoteError);
   for (int i = 0; i < t->nlocal; i++) {
     const char *text = ncclGetLastError(comm[i]);
     if (!strstr(text, "hardware queues")) conf_fail(t->first + i, "the text does not say what is missing: \"%s\"", text);
   }
-  for (int i = 0; i < t->nlocal; i++) {
-    void *graph = NULL;
-    mem_rank(t->first + i);
-    CU(t->first + i, cu.StreamEndCapture(g[i].stream, &graph));
-    CU(t->first + i, cu.GraphDestroy(graph));
-    OK(t->first + i, ncclCommAbort(comm[i]));
-  }
-  conf_barrier(t);
-  graphs_drop(t, g);
+  graphs_give_up(t, g, comm);
   sums_free(&v, t);
 }
 

@@ -217,20 +217,13 @@ void suite_signalsapart(struct team *t) {
   for (int i = 0; i < t->nlocal; i++) OK(t->first + i, ncclSignal((t->first + i + 1) % n, 0, 0, 0, comm[i], g[i].stream));
   for (int i = 0; i < t->nlocal; i++) {
     ncclWaitSignalDesc_t d = {1, (t->first + i + n - 1) % n, 0, 0};
-    conf_rc_any(t->first + i, ncclWaitSignal(1, &d, comm[i], g[i].stream), "a signal of another capture", 1, ncclInvalidUsage);
+    conf_rc_any(t->first + i, ncclWaitSignal(1, &d, comm[i], g[i].stream), "a signal of another capture", 2, ncclInvalidUsage,
+                ncclRemoteError);
     const char *text = ncclGetLastError(comm[i]);
     if (!strstr(text, "another capture") || !strstr(text, "one graph")) conf_fail(t->first + i, "the text does not say why: \"%s\"", text);
   }
   conf_barrier(t);
-  for (int i = 0; i < t->nlocal; i++) {
-    void *graph = NULL;
-    mem_rank(t->first + i);
-    CU(t->first + i, cu.StreamEndCapture(g[i].stream, &graph));
-    CU(t->first + i, cu.GraphDestroy(graph));
-    OK(t->first + i, ncclCommAbort(comm[i]));
-  }
-  conf_barrier(t);
-  graphs_drop(t, g);
+  graphs_give_up(t, g, comm);
 }
 
 /* Replays that are stuck at either end, at a signal that is not sent and at one that is not taken, are ended by an abort. */

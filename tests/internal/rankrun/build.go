@@ -160,3 +160,17 @@ func FakeDriver() (string, error) {
 	}
 	return path, nil
 }
+
+// FakeCUDA is the environment in which a program finds that stand-in, and this library's kernels compiled for the CPU.
+func FakeCUDA() ([]string, error) {
+	driver, err := FakeDriver()
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Dir(driver)
+	kernels := filepath.Join(filepath.Dir(folder), "libgccl_kernels_cpu.so")
+	if _, err := os.Stat(kernels); err != nil {
+		return nil, fmt.Errorf("the kernels are not built for the CPU: %w; run make kernels-cpu", err)
+	}
+	return []string{"LD_LIBRARY_PATH=" + folder, "GCCL_CUDA_LIBRARY=" + driver, "GCCL_FAKE_KERNELS=" + kernels}, nil
+}
