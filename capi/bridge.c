@@ -43,6 +43,9 @@ int32_t gccl_bridge_device_meet(const gccl_device_api *d, struct ncclComm *c, co
   return d->meet(c, hellos, text);
 }
 
+int32_t gccl_bridge_device_link(const gccl_device_api *d, struct ncclComm *c, char *text) { return d->link(c, text); }
+void gccl_bridge_device_unlink(const gccl_device_api *d, struct ncclComm *c) { d->unlink(c); }
+
 uint64_t gccl_bridge_device_progress(const gccl_device_api *d, struct ncclComm *c, uint64_t *called) { return d->progress(c, called); }
 
 int32_t gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c) { return d->leave(c); }

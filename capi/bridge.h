@@ -14,6 +14,8 @@ int32_t gccl_bridge_interrupted(const gccl_front_api *f);
 uint64_t gccl_bridge_device_section(const gccl_device_api *d, uint32_t nranks);
 int32_t gccl_bridge_device_hello(const gccl_device_api *d, struct ncclComm *c, void *out, int32_t max);
 int32_t gccl_bridge_device_meet(const gccl_device_api *d, struct ncclComm *c, const void *hellos, char *text);
+int32_t gccl_bridge_device_link(const gccl_device_api *d, struct ncclComm *c, char *text);
+void gccl_bridge_device_unlink(const gccl_device_api *d, struct ncclComm *c);
 uint64_t gccl_bridge_device_progress(const gccl_device_api *d, struct ncclComm *c, uint64_t *called);
 int32_t gccl_bridge_device_leave(const gccl_device_api *d, struct ncclComm *c);
 int32_t gccl_bridge_window_offer(const gccl_device_api *d, struct ncclComm *c, uintptr_t ptr, uint64_t size, void *out, int32_t max,

@@ -9,7 +9,7 @@
 
 #include "../device/layout/comm.h"
 
-#define GCCL_CORE_ABI 9u
+#define GCCL_CORE_ABI 10u
 enum { GCCL_TEXT = 512 };
 
 /* ncclConfig_t of any version, copied over defaults by the front (capi/front/config.c); INT32_MIN and NULL mean
@@ -83,9 +83,13 @@ typedef struct gccl_job {
 typedef struct {
   int32_t (*hello)(struct ncclComm *, void *out, int32_t max);        /* what all ranks must know: returns its bytes, at most max */
   int32_t (*meet)(struct ncclComm *, const void *hellos, char *text); /* areas are mapped; hellos of all ranks, one after the other */
-  int32_t (*leave)(struct ncclComm *);                                /* quiesced; the areas go next, unless it returns 1 */
-  uint64_t (*section)(uint32_t nranks);                               /* bytes of its section in a rank's area */
-  uint64_t (*progress)(struct ncclComm *, uint64_t *called);          /* last collective that has ended, last one called; any thread */
+  /* Kernels of all ranks that wait for each other, after all ranks have met: 1: this rank has mapped what they need of all, 0: there are
+   * none; the text says why. Negative: it cannot, and why. unlink: some rank cannot. */
+  int32_t (*link)(struct ncclComm *, char *text);
+  void (*unlink)(struct ncclComm *);
+  int32_t (*leave)(struct ncclComm *);                       /* quiesced; the areas go next, unless it returns 1 */
+  uint64_t (*section)(uint32_t nranks);                      /* bytes of its section in a rank's area */
+  uint64_t (*progress)(struct ncclComm *, uint64_t *called); /* last collective that has ended, last one called; any thread */
   /* Windows: what the other ranks must know of this rank's part (returns its bytes, or -1 and a code and a text); all parts mapped into
    * the window; the window, which is in a slot of the communicator, made known to kernels, and that taken back; the mappings and the
    * memory of this rank's part given back (the window may be NULL). */

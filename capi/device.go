@@ -54,6 +54,15 @@ func cuda(front *C.gccl_front_api) *comm.Device {
 			}
 			return nil
 		},
+		Link: func(c control.Comm) (linked bool, why string, err error) {
+			var text [C.GCCL_TEXT]C.char
+			r := C.gccl_bridge_device_link(d, (*C.struct_ncclComm)(c.Pointer()), &text[0])
+			if r < 0 {
+				return false, "", xerr.New(xerr.Code(-r), "communicator init", "%s", C.GoString(&text[0]))
+			}
+			return r == 1, C.GoString(&text[0]), nil
+		},
+		Unlink: func(c control.Comm) { C.gccl_bridge_device_unlink(d, (*C.struct_ncclComm)(c.Pointer())) },
 		OfferWindow: func(c control.Comm, buff uintptr, size uint64) ([]byte, error) {
 			b := make([]byte, maxDeviceHello)
 			var rc C.int32_t

@@ -54,6 +54,9 @@ type Comm struct {
 	offer bool
 	met   bool // the device has met its peers, and must leave them
 
+	spins   bool   // kernels of all ranks wait for each other: the same on all ranks
+	spinWhy string // for what they do, or why not
+
 	clock    clock
 	probe    control.Probe // none: nobody looks
 	traced   uint32        // number in the trace; 0: not in it

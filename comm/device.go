@@ -49,6 +49,32 @@ func (c *Comm) meetDevices(ctx context.Context) error {
 			return xerr.New(xerr.Code(b[0]), "communicator init", "%s", b[1:]).WithRank(r)
 		}
 	}
+	return c.linkDevices(ctx)
+}
+
+// linkDevices lets kernels of all ranks wait for each other, if all can: otherwise one rank works for all, and the log says why.
+func (c *Comm) linkDevices(ctx context.Context) error {
+	d := c.device()
+	linked, why, err := d.Link(c.ctl)
+	c.spins, c.spinWhy = linked, why
+	if !linked && err == nil { // the ranks agree without a word
+		return nil
+	}
+	mine := []byte{}
+	if err != nil {
+		mine = []byte(c.who(c.rank) + ": " + err.Error())
+	}
+	all, err := c.group.AllGatherTag(ctx, "device link", mine)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		if len(b) > 0 {
+			d.Unlink(c.ctl)
+			c.spins, c.spinWhy = false, string(b)
+			break
+		}
+	}
 	return nil
 }
 

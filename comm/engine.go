@@ -64,6 +64,10 @@ type Device struct {
 	UUID func(hello []byte) ([16]byte, bool)
 	// Meet is called with the hellos of all ranks, in order, when their areas are mapped.
 	Meet func(c control.Comm, hellos [][]byte) error
+	// Link is called when all ranks have met. It says whether kernels of all ranks that wait for each other are used, and why, the same on
+	// all ranks; an error if this rank cannot, and then all call Unlink.
+	Link   func(c control.Comm) (linked bool, why string, err error)
+	Unlink func(c control.Comm)
 	// OfferWindow describes this rank's part of a window for the others and keeps its memory; MapWindow maps the parts of all ranks
 	// into the window; ShowWindow makes it known to kernels, when it has its slot, and HideWindow ends that; ReleaseWindow gives back what
 	// MapWindow (if there is a window) and OfferWindow kept.

@@ -90,6 +90,18 @@ func (c *Comm) byCopies() (bool, string) {
 	return false, "the CTA policy is not ZERO"
 }
 
+// wantsSpin is this rank's gccl_spin_wish. Copies are wished for where kernels are to take no room, so there they do not wait.
+func (c *Comm) wantsSpin() int {
+	copies, _ := c.byCopies()
+	switch wish := c.set.Str(param.GCCLCudaExecutor); {
+	case wish == "spin":
+		return 2
+	case wish == "auto" && !copies:
+		return 1
+	}
+	return 0
+}
+
 // executor says what does the work of a communicator of GPUs, and why.
 func (c *Comm) executor() string {
 	for q := range c.nranks {
@@ -102,5 +114,12 @@ func (c *Comm) executor() string {
 	if copies {
 		moves = "copies of the driver"
 	}
-	return fmt.Sprintf("executor: one rank for all; reductions by kernels, data moves by %s, because %s", moves, why)
+	rest := fmt.Sprintf("one rank for all; reductions by kernels, data moves by %s, because %s", moves, why)
+	switch {
+	case c.spins:
+		return fmt.Sprintf("executor: a kernel of each rank for %s; for the rest %s", c.spinWhy, rest)
+	case c.set.Str(param.GCCLCudaExecutor) == "spin" && c.nranks > 1:
+		return fmt.Sprintf("executor: %s; not a kernel of each rank, because %s", rest, c.spinWhy)
+	}
+	return "executor: " + rest
 }

@@ -56,6 +56,9 @@ static int32_t hello(struct ncclComm *c, void *out, int32_t max) {
 
 static int32_t meet(struct ncclComm *c, const void *all, char *text) { return gccl_cuda_comm_meet(c->cuda, all, text, GCCL_TEXT); }
 
+static int32_t link_ranks(struct ncclComm *c, char *text) { return gccl_cuda_link(c->cuda, text, GCCL_TEXT); }
+static void unlink_ranks(struct ncclComm *c) { gccl_cuda_unlink(c->cuda); }
+
 static int32_t leave(struct ncclComm *c) { return c->cuda ? gccl_cuda_comm_leave(c->cuda) : 0; }
 
 static uint64_t progress(struct ncclComm *c, uint64_t *called) { return gccl_cuda_progress(c->cuda, called); }
@@ -81,6 +84,8 @@ static void memory_free(void *p) { gccl_cuda_mem_free(p); }
 
 const gccl_device_api gccl_cuda_device_api = {.hello = hello,
                                               .meet = meet,
+                                              .link = link_ranks,
+                                              .unlink = unlink_ranks,
                                               .leave = leave,
                                               .section = gccl_cuda_section_bytes,
                                               .progress = progress,

@@ -45,6 +45,7 @@ void gccl_cuda_comm_unref(gccl_cuda_comm *d) {
   gccl_cuda_context_put(d->cx);
   pthread_mutex_destroy(&d->guard);
   pthread_mutex_destroy(&d->order);
+  free(d->lanes);
   free(d->peer);
   free(d->served);
   free(d->launches);
@@ -63,6 +64,9 @@ void gccl_cuda_comm_hello(const gccl_cuda_comm *d, gccl_cuda_hello *h) {
   h->bytes = sizeof *h;
   memcpy(h->uuid, d->cx->uuid, sizeof h->uuid);
   h->ordinal = d->cx->ordinal;
+  h->spin = d->comm->spin;
+  h->sms = d->cx->sms;
+  h->queues = (uint32_t)d->cx->queues;
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, choose_process);
   h->process = own_process;
@@ -191,6 +195,7 @@ int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *tex
     return GCCL_RC_CUDA;
   }
   int rc = meet(d, all, text, max);
+  if (rc == 0 && (rc = gccl_cuda_lanes_offer(d, all))) snprintf(text, max, "out of memory");
   gccl_cuda_leave(d->cx, before);
   if (rc == 0) gccl_cuda_driven(d, d->creator ? d->creator->name : 0);
   atomic_store(&d->met, rc == 0);
@@ -205,6 +210,7 @@ int gccl_cuda_comm_leave(gccl_cuda_comm *d) {
   gccl_cuda_marks_drop(d);
   gccl_cuda_event_unref(d->tail.event);
   d->tail.event = NULL;
+  gccl_cuda_unlink(d);
   gccl_cuda_imports_drop(d);
   if (entered) gccl_cuda_stage_free(d);
   if (entered) gccl_cuda_lent_free(d);

@@ -47,6 +47,9 @@ struct gccl_cuda_context {
   CUfunction fold[3][12][GCCL_WORK_OPS]; /* all-reduce, reduce-scatter, reduce; type; operator */
   CUfunction plain[GCCL_NUM_COLLS];
   CUfunction wait;
+  CUfunction ll_fold[2][12][GCCL_WORK_OPS],
+      ll_plain[2]; /* all-reduce, reduce-scatter; all-gather, all-to-all. Loaded for the first lanes */
+  int ll_loaded;
   pthread_mutex_t lock;
   gccl_cuda_event *free; /* of the pool */
   struct {
@@ -75,6 +78,9 @@ gccl_cuda_context *gccl_cuda_context_get(int device, char *text, size_t max);
 void gccl_cuda_context_ref(gccl_cuda_context *);
 void gccl_cuda_context_put(gccl_cuda_context *);
 CUfunction gccl_cuda_kernel(const gccl_cuda_context *, unsigned coll, unsigned dtype, unsigned op);
+/* The same of LL kernels, which have to be loaded before: 0, or an error and a text. Preconditions: the context is current. */
+CUfunction gccl_cuda_ll_kernel(const gccl_cuda_context *, unsigned coll, unsigned dtype, unsigned op);
+CUresult gccl_cuda_ll_load(gccl_cuda_context *, char *text, size_t max);
 /* Makes the context current in this thread; leave gives back what was before. */
 CUresult gccl_cuda_enter(const gccl_cuda_context *, CUcontext *before);
 void gccl_cuda_leave(const gccl_cuda_context *, CUcontext before);
@@ -148,6 +154,8 @@ typedef struct gccl_cuda_comm {
   gccl_cuda_import *imports;
   CUdeviceptr tickets;                          /* ticket.c; 0: kernels of several blocks leave the ends of launches to the stream */
   int left;                                     /* nothing of it is in any stream, but for graphs */
+  struct gccl_cuda_lanes *lanes;                /* lanes.c */
+  uint64_t ll_bytes;                            /* what spinning kernels take, of a rank for another one; 0: there are none */
   CUdeviceptr view;                             /* visible.c; 0 before the first window */
   struct gccl_cuda_lent *lent[GCCL_CUDA_SLOTS]; /* lend.c */
   _Atomic(uint64_t) slot[GCCL_CUDA_SLOTS];      /* the capture that has a pair of words; 0: free */
@@ -169,6 +177,8 @@ typedef struct {
   int32_t first;    /* gccl_cuda_creator.first of the thread that makes it */
   uint64_t process; /* a random number of the process: ids of processes are used again */
   uint64_t thread;  /* gccl_cuda_creator.number */
+  int32_t spin;     /* enum gccl_spin_wish */
+  uint32_t sms, queues;
 } gccl_cuda_hello;
 
 /* left.c: latches a failure if a rank has left that this one's streams wait for. Any thread, now and then. */
@@ -180,6 +190,9 @@ struct gccl_cuda_comm *gccl_cuda_comm_new(struct ncclComm *, const struct gccl_c
 void gccl_cuda_comm_hello(const gccl_cuda_comm *, gccl_cuda_hello *out);
 /* Once the areas of all ranks are mapped. Returns 0 or a result code and a text. */
 int gccl_cuda_comm_meet(gccl_cuda_comm *, const gccl_cuda_hello *all, char *text, size_t max);
+/* After all ranks have met, and after link has failed on one of them: lanes.c, as in gccl_device_api. */
+int gccl_cuda_link(gccl_cuda_comm *, char *text, size_t max);
+void gccl_cuda_unlink(gccl_cuda_comm *);
 /* Before the areas go. Preconditions: quiesced. Returns 1 if they must stay: streams may still wait for words in them. */
 int gccl_cuda_comm_leave(gccl_cuda_comm *);
 /* The last use; after leave, or for a communicator that never came to be. */
@@ -231,6 +244,9 @@ void gccl_cuda_hide(gccl_cuda_comm *, const gccl_window *);
 /* What a device communicator refers to, as addresses for kernels; 0, or a result code and a text. */
 int gccl_cuda_kernel_view(gccl_cuda_comm *, struct ncclDevCommWindowTable **, uint32_t **abort_flag, char *text, size_t max);
 void gccl_cuda_view_drop(gccl_cuda_comm *);
+/* The word that is not 0 once the communicator is aborted or has failed, at one address for kernels and the CPU; NULL: there is none. It
+ * outlives the communicator. */
+uint32_t *gccl_cuda_abort_word(gccl_cuda_comm *, CUresult *);
 
 /* --- launch.c: batches --- */
 typedef struct gccl_cuda_batch {
@@ -241,6 +257,7 @@ typedef struct gccl_cuda_batch {
   uint64_t ticket;
   /* State. */
   int phase, announced, rc, blocked_on, told_on;
+  int spins; /* operations that every rank's own kernel does: spin.c */
   int lends; /* memory for buffers that the executors cannot open */
   int leave; /* the executor's call is not to be waited for any longer */
   int late;  /* "ready" goes into the stream together with the wait for "done" */

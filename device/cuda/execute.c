@@ -160,7 +160,7 @@ static CUresult mark(pass *p) {
 }
 
 /* Average: floats are scaled before the fold, integers divided after it. */
-static unsigned work_op(uint8_t red, uint8_t dtype) {
+unsigned gccl_cuda_work_op(uint8_t red, uint8_t dtype) {
   if (red <= GCCL_RED_MIN) return red;
   return red == GCCL_RED_AVG && dtype <= 5 ? GCCL_WORK_SUMPOSTDIV : GCCL_WORK_PREMULSUM;
 }
@@ -182,14 +182,13 @@ static int place(gccl_cuda_comm *d, gccl_leader_work *w, int q, const gccl_cuda_
 }
 
 /* The same bits as in host mode (exec/coll.c). */
-static void average(gccl_leader_work *w, const gccl_op *x) {
-  uint64_t n = (uint64_t)x->comm->nranks;
-  if (x->dtype <= 5) {
+void gccl_cuda_average(gccl_leader_work *w, unsigned n) {
+  if (w->dtype <= 5) {
     w->div = n;
     return;
   }
   gccl_scalar s = {.u64 = 0};
-  if (x->dtype == 8)
+  if (w->dtype == 8)
     s.f64 = 1.0 / (double)n;
   else
     s.f32 = 1.0f / (float)n;
@@ -228,11 +227,11 @@ static int collective(pass *p, gccl_op *x, int alone) {
   w.version = GCCL_WORK_VERSION;
   w.coll = x->coll;
   w.dtype = x->dtype;
-  w.op = (uint8_t)work_op(x->red, x->dtype);
+  w.op = (uint8_t)gccl_cuda_work_op(x->red, x->dtype);
   w.nranks = (uint16_t)n;
   w.root = (uint16_t)x->root;
   w.count = x->count;
-  if (x->red == GCCL_RED_AVG && gccl_coll_folds(x->coll)) average(&w, x);
+  if (x->red == GCCL_RED_AVG && gccl_coll_folds(x->coll)) gccl_cuda_average(&w, (unsigned)n);
   gccl_cuda_record mine;
   if ((rc = gccl_cuda_fill_own(b, x, 1, &mine)) || (rc = place(d, &w, d->rank, &mine))) return rc;
   for (int q = 0; q < n; q++)

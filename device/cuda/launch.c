@@ -130,6 +130,7 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
   for (int i = 0; i < b->nops; i++) {
     gccl_op *x = &b->ops[i];
     x->phase = OP_NEW;
+    x->spins = 0;
     x->esize = (uint32_t)gccl_dtype_size(x->dtype);
     x->hash = gccl_call_hash(x);
     if (x->kind == GCCL_DO_COLL) {
@@ -141,6 +142,7 @@ int gccl_cuda_begin(gccl_cuda_batch *b) {
     if (x->kind == GCCL_DO_RECV) x->seq = ++d->received[x->root];
   }
   if (b->capture && (b->slot = gccl_cuda_slot(b)) < 0) return GCCL_RC_CUDA;
+  b->spins = gccl_cuda_spin_choose(b);
   b->ready = NULL;
   b->phase = PH_PUBLISH;
   if (gccl_probed(c))
@@ -231,7 +233,11 @@ static int turn(many *m, gccl_cuda_batch *b, int up_to) {
       switch (phase) {
       case PH_NEW: r = gccl_cuda_begin(b); break;
       case PH_PUBLISH:
-        if ((r = gccl_cuda_publish(b, m->b, m->n)) == 0) b->phase = PH_EXECUTE;
+        if (b->spins && !b->announced && (r = gccl_cuda_spin(b))) break;
+        if (b->spins == b->nops)
+          b->phase = PH_FINISH;
+        else if ((r = gccl_cuda_publish(b, m->b, m->n)) == 0)
+          b->phase = PH_EXECUTE;
         break;
       case PH_EXECUTE:
         if ((r = gccl_cuda_execute(b)) == 0) b->phase = PH_FINISH;

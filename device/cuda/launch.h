@@ -67,7 +67,7 @@ static inline int launch_done(const gccl_cuda_comm *d, int executor, uint32_t nu
 
 /* The rank that executes an operation of a batch's rank; the rank itself for what needs nobody. */
 static inline int executor_of(const gccl_op *x) {
-  if (x->kind == GCCL_DO_COLL) return gccl_cuda_of(x->comm)->leader;
+  if (x->kind == GCCL_DO_COLL) return x->spins ? x->comm->rank : gccl_cuda_of(x->comm)->leader;
   return x->kind == GCCL_DO_SEND ? x->root : x->comm->rank;
 }
 
@@ -160,6 +160,40 @@ int gccl_cuda_copies_do(const gccl_cuda_comm *, unsigned coll);
 int gccl_cuda_copies(const gccl_cuda_batch *, const gccl_leader_work *);
 CUresult gccl_cuda_copy(CUstream, CUdeviceptr from, CUdeviceptr to, uint64_t bytes);
 
+/* lanes.c: where kernels of all ranks of a communicator meet. */
+typedef struct gccl_cuda_lanes {
+  unsigned blocks;                        /* most of a kernel; 0: there are no lanes, as all ranks find alike */
+  char why[256];                          /* there are none, or no memory for them */
+  unsigned n;                             /* lanes: one for eager launches, the others for graphs in turn */
+  uint64_t bytes;                         /* of a lane */
+  void *own;                              /* this rank's areas of all lanes */
+  uint64_t area[GCCL_SPIN_RANKS], pinned; /* the first lane's area of each rank as mapped here; bit: it is memory of this process, kept */
+  gccl_spin_work work;                    /* what all launches have in common, and what the last one had */
+  unsigned lane;                          /* that it is for */
+  struct {
+    uint64_t id;
+    unsigned lane;
+  } capture[32];     /* the last ones with spinning kernels */
+  uint64_t captures; /* so far */
+  struct {
+    uint32_t number; /* the last eager launch that had ended */
+    int turn;        /* reports so far */
+    uint64_t since;  /* when that was first seen, with more under way; 0: nothing was */
+  } looked;          /* left.c */
+} gccl_cuda_lanes;
+/* Decides whether there will be lanes, and offers this rank's memory to the others; 0 or a result code. */
+int gccl_cuda_lanes_offer(gccl_cuda_comm *, const gccl_cuda_hello *all);
+/* The common work, for the lane of a capture (0: eager launches). Valid until the next call. */
+gccl_spin_work *gccl_cuda_lane_work(gccl_cuda_comm *, uint64_t capture);
+
+/* spin.c: marks the operations of a batch that every rank's own kernel does; launches them. The first returns how many, the second 0 or a
+ * latched error. */
+int gccl_cuda_spin_choose(gccl_cuda_batch *);
+int gccl_cuda_spin(gccl_cuda_batch *);
+
+/* execute.c: an average is a scaled or divided sum; enum gccl_work_op, and its factors for n ranks. */
+unsigned gccl_cuda_work_op(uint8_t red, uint8_t dtype);
+void gccl_cuda_average(gccl_leader_work *, unsigned n);
 /* execute.c: those that this rank executes. */
 int gccl_cuda_execute(gccl_cuda_batch *b);
 

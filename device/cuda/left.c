@@ -66,9 +66,56 @@ static int waits(const gccl_cuda_record *ring, int n) {
   return 0;
 }
 
+/* The last collective that a rank has come to. Its records are in a ring. */
+static uint64_t come_to(const struct ncclComm *c, int q) {
+  uint64_t last = 0;
+  for (uint64_t k = 1; k <= GCCL_RECORDS; k++) {
+    uint64_t seq = gccl_load(&gccl_record_of(c, q, k)->seq);
+    if (seq > last) last = seq;
+  }
+  return last;
+}
+
+static void say_late(struct ncclComm *c, uint64_t seq, int turn, uint64_t waited) {
+  char what[96] = "a collective";
+  const gccl_call *call = gccl_call_of(c, c->rank, seq);
+  if (gccl_load(&gccl_record_of(c, c->rank, seq)->seq) == seq)
+    snprintf(what, sizeof what, "%s of %llu %s", gccl_coll_names[call->coll], (unsigned long long)call->count,
+             gccl_type_names[call->dtype]);
+  c->late(c, seq, turn, what, waited);
+}
+
+/* Kernels of this rank that wait on the GPU: for a rank that has left, or too long. */
+static void look_at_kernels(struct ncclComm *c, gccl_cuda_lanes *l) {
+  gccl_cuda_comm *d = gccl_cuda_of(c);
+  static const unsigned after[] = {1, 6, 30}; /* times GCCL_LATE, as for other waits */
+  uint32_t ended = __atomic_load_n(&eager_words(d, d->rank, d->rank)->done, __ATOMIC_ACQUIRE);
+  pthread_mutex_lock(&d->guard);
+  int waits = !d->tail.capture && d->tail.executor == d->rank && !launch_done(d, d->rank, d->tail.number);
+  uint64_t called = d->tail.seq, now = gccl_now_ns();
+  pthread_mutex_unlock(&d->guard);
+  if (!waits || !l->looked.since || ended != l->looked.number) {
+    l->looked.number = ended;
+    l->looked.turn = 0;
+    l->looked.since = waits ? now : 0;
+    return;
+  }
+  uint64_t first = called;
+  for (int q = 0; q < d->nranks; q++) {
+    int left = has_left(c, q); /* before what it has said */
+    uint64_t last = come_to(c, q);
+    if (last >= called) continue;
+    if (left) gone(c, q, "a collective");
+    if (last + 1 < first) first = last + 1;
+  }
+  if (c->late_ns && l->looked.turn < 3 && now - l->looked.since >= after[l->looked.turn] * c->late_ns && c->late)
+    say_late(c, first, ++l->looked.turn, now - l->looked.since);
+}
+
 void gccl_cuda_look(struct ncclComm *c) {
   const gccl_cuda_comm *d = gccl_cuda_of(c);
   if (!atomic_load(&d->met) || d->nranks == 1 || d->stage) return;
+  if (d->ll_bytes) look_at_kernels(c, d->lanes);
   char *own = d->peer[d->rank].shared;
   for (int q = 0; q < d->nranks; q++) {
     if (q == d->rank || !has_left(c, q)) continue;

@@ -81,6 +81,7 @@ typedef struct {
 
 /* Offsets in a rank's section. */
 typedef struct {
+  uint64_t lanes;              /* gccl_cuda_ref of this rank's sync areas for spinning kernels: lanes.c */
   uint64_t driver;             /* the thread that last made calls for this rank, as a number: same process only */
   uint64_t words, words_bytes; /* nranks × slots × gccl_cuda_words, then signals; whole pages */
   uint64_t signals;            /* nranks × a line: how many signals a rank has sent here (ncclSignal); the sender's stream writes */
@@ -96,7 +97,8 @@ static inline void gccl_cuda_layout_init(gccl_cuda_layout *l, uint32_t nranks) {
   l->words_bytes = (l->signals + (uint64_t)nranks * sizeof(gccl_cuda_signal) + page - 1) / page * page;
   l->colls = l->words_bytes;
   l->messages = l->colls + GCCL_CUDA_COLLS * record;
-  l->driver = l->messages + (uint64_t)nranks * GCCL_CUDA_MESSAGES * record;
+  l->lanes = l->messages + (uint64_t)nranks * GCCL_CUDA_MESSAGES * record;
+  l->driver = l->lanes + sizeof(gccl_cuda_ref);
   l->bytes = (l->driver + sizeof(uint64_t) + page - 1) / page * page;
 }
 

@@ -97,17 +97,25 @@ static uint32_t *abort_word(gccl_cuda_context *x, CUresult *e) {
   return at;
 }
 
-int gccl_cuda_kernel_view(gccl_cuda_comm *d, struct ncclDevCommWindowTable **table, uint32_t **abort_flag, char *text, size_t max) {
+uint32_t *gccl_cuda_abort_word(gccl_cuda_comm *d, CUresult *e) {
   struct ncclComm *c = d->comm;
-  CUresult e = CUDA_SUCCESS;
+  *e = CUDA_SUCCESS;
   pthread_mutex_lock(&d->guard);
-  int rc = make(d, text, max);
   uint32_t *word = atomic_load(&c->gpu_abort);
-  if (!rc && !word && (word = abort_word(d->cx, &e))) {
+  if (!word && (word = abort_word(d->cx, e))) {
     atomic_store(&c->gpu_abort, word);
     if (atomic_load(&c->kernel_abort)) *word = 1; /* whoever raised it may not have seen the word */
   }
   pthread_mutex_unlock(&d->guard);
+  return word;
+}
+
+int gccl_cuda_kernel_view(gccl_cuda_comm *d, struct ncclDevCommWindowTable **table, uint32_t **abort_flag, char *text, size_t max) {
+  CUresult e = CUDA_SUCCESS;
+  pthread_mutex_lock(&d->guard);
+  int rc = make(d, text, max);
+  pthread_mutex_unlock(&d->guard);
+  uint32_t *word = rc ? NULL : gccl_cuda_abort_word(d, &e);
   if (rc) return rc;
   if (e) {
     snprintf(text, max, "a word of pinned memory that ends the waits of kernels: error %d (%s)", e, gccl_cuda_text(e));

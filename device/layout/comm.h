@@ -96,6 +96,9 @@ static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 
 
 struct gccl_op;
 
+/* Kernels of all ranks that wait for each other, in place of one rank's for all: never; where every rank has a GPU of its own; wherever it can be. */
+enum gccl_spin_wish { GCCL_SPIN_NEVER, GCCL_SPIN_ALONE, GCCL_SPIN_ALWAYS };
+
 struct ncclComm {
   uint64_t magic;
   uint32_t version;
@@ -108,6 +111,7 @@ struct ncclComm {
   uint8_t no_onesided; /* numRmaCtx is 0 */
   uint8_t device_api;  /* ncclDevCommCreate works */
   uint8_t copies;      /* a GPU: what only moves data is done by copies of the driver, without a kernel */
+  uint8_t spin;        /* a GPU: whether this rank wants kernels that wait for each other (enum gccl_spin_wish) */
   uint8_t one_process; /* all ranks are threads of this process: GCCL_BUF_LOCAL reaches everybody */
 
   /* Faults. abort and error are written by anyone once: the first cause wins (gccl_comm_latch). */

@@ -107,7 +107,8 @@ static inline uint64_t gccl_spin_area_bytes(unsigned nranks) { return GCCL_SPIN_
 enum gccl_spin_status { GCCL_SPIN_RUNNING, GCCL_SPIN_DONE, GCCL_SPIN_ABORTED, GCCL_SPIN_GAVE_UP };
 
 /* One rank's part of a collective. op.rank has the buffers of all ranks as this process maps them. An LL kernel uses its own only, and takes
- * all scales as values. op.ticket is needed with status or bound and several blocks; op.done and op.unless are not looked at. */
+ * all scales as values. op.ticket is needed with status, bound or a done word of this rank and several blocks; that word gets its value at the end, in an
+ * operation with status or bound it is not used. The others' and op.unless are not looked at. */
 typedef struct {
   gccl_leader_work op;
   uint64_t area[GCCL_SPIN_RANKS]; /* sync areas as mapped here */

@@ -138,6 +138,17 @@ func TestLateReport(t *testing.T) {
 	}
 }
 
+// A kernel that waits on the GPU is seen too.
+func TestLateKernel(t *testing.T) {
+	r := own.Run(t, rankrun.Spec{Args: []string{"--memory", "cuda", "--suite", "tardy", "--launch", "procs", "--ranks", "3", "--limit", "20"},
+		Env: append([]string{"NCCL_DEBUG=WARN", "GCCL_LATE=1s", "GCCL_CUDA_EXECUTOR=spin"}, environment...), Deadline: 30 * time.Second})
+	for _, want := range []string{"(all-reduce of 1000 int32) is late, after", "2 of 3 ranks have not joined it: "} {
+		if r.Failed() || strings.Count(r.Stdout+r.Stderr, want) != 1 {
+			t.Errorf("want one report with %q: %s", want, r)
+		}
+	}
+}
+
 // The log says what moves data, and why.
 func TestExecutorLine(t *testing.T) {
 	for _, c := range []struct {
@@ -148,6 +159,10 @@ func TestExecutorLine(t *testing.T) {
 		{[]string{"NCCL_CTA_POLICY=ZERO"}, "data moves by copies of the driver, because the CTA policy is ZERO"},
 		{[]string{"NCCL_CTA_POLICY=ZERO", "GCCL_CUDA_EXECUTOR=kernels"}, "data moves by kernels, because GCCL_CUDA_EXECUTOR"},
 		{[]string{"GCCL_CUDA_EXECUTOR=copies"}, "data moves by copies of the driver, because GCCL_CUDA_EXECUTOR"},
+		{[]string{"GCCL_CUDA_EXECUTOR=spin"}, "a kernel of each rank for up to 16384 bytes"},
+		{[]string{"GCCL_CUDA_EXECUTOR=spin", "GCCL_FAKE_SMS=1"}, "not a kernel of each rank, because 2 ranks share the 1 multiprocessors"},
+		{[]string{"GCCL_FAKE_DEVICES=2", "GCCL_TEST_DEVICES=2"}, "a kernel of each rank for up to 32768 bytes"},
+		{[]string{"GCCL_FAKE_DEVICES=2", "GCCL_TEST_DEVICES=2", "GCCL_CUDA_EXECUTOR=kernels"}, "executor: one rank for all"},
 	} {
 		r := own.Run(t, rankrun.Spec{Args: []string{"--memory", "cuda", "--suite", "probe", "--launch", "procs", "--ranks", "2", "--limit", "20"},
 			Env: append(append([]string{"NCCL_DEBUG=INFO"}, environment...), c.env...), Deadline: 30 * time.Second})
@@ -189,6 +204,45 @@ func TestCuda(t *testing.T) {
 		check(t, own, suite{name: name, ranks: some, launches: []string{"procs"}})
 		check(t, own, suite{name: name, ranks: []int{1, 2, 3, 4}, launches: []string{"threads", "group"}})
 	}
+}
+
+// Kernels of all ranks that wait for each other. Ranks of one process that share a GPU need streams and hardware queues of their own.
+func TestSpin(t *testing.T) {
+	env := []string{"GCCL_CUDA_EXECUTOR=spin", "CUDA_DEVICE_MAX_CONNECTIONS=32"}
+	for _, s := range []suite{
+		{name: "spin", ranks: []int{1, 2, 5}, launches: []string{"procs", "group"}},
+		{name: "calls", ranks: []int{2, 8}, launches: []string{"procs", "group"}},
+		{name: "footprint", ranks: []int{8}, launches: []string{"procs"}},
+		{name: "capture", ranks: []int{3}, launches: []string{"procs", "group"}},
+		{name: "mixing", ranks: []int{2}, launches: []string{"procs"}},
+		{name: "firstcapture", ranks: []int{3}, launches: []string{"procs"}},
+		{name: "twocomms", ranks: []int{2}, launches: []string{"threads", "procs"}},
+		{name: "endings", ranks: []int{3}, launches: []string{"procs", "group"}},
+		{name: "forkjoin", ranks: []int{5}, launches: []string{"group"}},
+		{name: "replayabort", ranks: []int{2, 5}, launches: []string{"procs"}},
+		{name: "killed", ranks: []int{2, 5}, launches: []string{"procs"}},
+		{name: "killedleader", ranks: []int{2, 5}, launches: []string{"procs"}},
+		{name: "waits", ranks: []int{2, 5}, launches: []string{"procs"}},
+		{name: "between", ranks: []int{2}, launches: []string{"procs"}},
+		{name: "crossed", ranks: []int{2}, launches: []string{"threads", "procs"}},
+		{name: "pool", ranks: []int{3}, launches: []string{"procs"}},
+		{name: "bad", ranks: []int{3}, launches: []string{"procs"}},
+	} {
+		s.env = env
+		check(t, own, s)
+	}
+	for _, name := range []string{"numbers", "matrix", "groups", "streams", "nonblocking", "children", "ending"} {
+		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"procs"}, env: env})
+	}
+	// A GPU for each rank: by default. Threads of one process then use its streams as they like.
+	for _, name := range []string{"numbers", "matrix", "groups", "streams"} {
+		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"threads"}, env: []string{"GCCL_FAKE_DEVICES=3", "GCCL_TEST_DEVICES=3"}})
+	}
+	env = append(env, "GCCL_FAKE_DEVICES=3", "GCCL_TEST_DEVICES=3")
+	for _, name := range []string{"spin", "waits", "fill", "manystreams", "mixing"} {
+		check(t, own, suite{name: name, ranks: []int{3}, launches: []string{"threads"}, env: env})
+	}
+	check(t, own, suite{name: "spin", ranks: []int{3}, launches: []string{"procs"}, env: env})
 }
 
 // Launches that return when they are done, as for debugging: one rank a process (CUDA_LAUNCH_BLOCKING).

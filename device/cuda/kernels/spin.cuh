@@ -66,16 +66,17 @@ DEV bool begin_together(const gccl_spin_work &w) {
 }
 
 /* The end of a kernel. What became of it is the same in all its blocks, except that an abort may reach only some of them: each
- * block says so itself then. */
+ * block says so itself then. The done word tells that it has ended, in whatever way. */
 DEV void conclude(const gccl_spin_work &w, uint32_t status) {
-  if (status == GCCL_SPIN_ABORTED) {
-    if (w.status && threadIdx.x == 0) store_release_system(w.status, status);
-    return;
-  }
-  if ((!w.status && !w.bound) || !last_block(w.op.ticket) || threadIdx.x != 0) return;
+  const bool ended = status != GCCL_SPIN_ABORTED;
+  const uint64_t done = w.op.rank[w.rank].done;
+  if (!ended && w.status && threadIdx.x == 0) store_release_system(w.status, status);
+  if (!done && (!ended || (!w.status && !w.bound))) return;
+  if (!last_block(w.op.ticket) || threadIdx.x != 0) return;
   const uint64_t ops = my_area(w) + GCCL_SPIN_OPS;
-  if (w.bound) store8(ops, load8(ops) + 1); /* all blocks have read it */
-  if (w.status) store_release_system(w.status, status);
+  if (ended && w.bound) store8(ops, load8(ops) + 1); /* all blocks have read it */
+  if (ended && w.status) store_release_system(w.status, status);
+  if (done) store_release_system(done, w.op.done_value[w.rank]);
 }
 
 #endif

@@ -50,6 +50,7 @@ void gccl_ctl_identity_set(ncclComm_s *c, const gccl_ctl_identity *id) {
   c->lsa_size = id->lsa_size;
   c->device_api = id->device_api;
   c->copies = id->copies;
+  c->spin = id->spin;
   c->blocking = id->blocking;
   c->crowded = id->crowded;
   c->check = id->check;

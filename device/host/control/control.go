@@ -64,6 +64,7 @@ type Identity struct {
 	OneProcess      bool
 	DeviceAPI       bool // device communicators can be made
 	Copies          bool // a GPU: what only moves data is done by copies of the driver
+	Spin            int  // a GPU: gccl_spin_wish of this rank
 	LSASize         int  // ranks of an LSA team
 	Crowded         bool // ranks share CPUs
 	SpinNs, YieldNs uint32
@@ -82,7 +83,7 @@ func (c Comm) SetIdentity(id Identity) {
 	v := C.gccl_ctl_identity{
 		core: C.uint64_t(id.Core), rank: C.int32_t(id.Rank), nranks: C.int32_t(id.NRanks),
 		blocking: flag(id.Blocking), check: flag(id.Check), no_onesided: flag(id.NoOneSided), one_process: flag(id.OneProcess), crowded: flag(id.Crowded),
-		device_api: flag(id.DeviceAPI), copies: flag(id.Copies), lsa_size: C.int32_t(id.LSASize),
+		device_api: flag(id.DeviceAPI), copies: flag(id.Copies), spin: C.uint8_t(id.Spin), lsa_size: C.int32_t(id.LSASize),
 		spin_ns: C.uint32_t(id.SpinNs), yield_ns: C.uint32_t(id.YieldNs), late_ns: C.uint64_t(id.LateNs),
 	}
 	C.gccl_ctl_identity_set(c.p, &v)

@@ -9,7 +9,7 @@ typedef struct ncclComm ncclComm_s;
 typedef struct {
   uint64_t core;
   int32_t rank, nranks, lsa_size;
-  uint8_t blocking, check, no_onesided, one_process, crowded, device_api, copies;
+  uint8_t blocking, check, no_onesided, one_process, crowded, device_api, copies, spin;
   uint32_t spin_ns, yield_ns;
   uint64_t late_ns;
 } gccl_ctl_identity;

@@ -35,6 +35,9 @@ int gpu_busy(int rank, void *stream, const struct gpu_busy *, int cooperative);
 /* For us microseconds, filling the GPU. */
 int gpu_fill(int rank, void *stream, int us, int cooperative);
 
+/* Whether small collectives are asked for as kernels of all ranks: calls wait for nobody on the host (spin.c). */
+int gpu_spins(void);
+
 /* Pinned words, 0 at first; freed with the process. */
 _Atomic uint32_t *gpu_words(int rank, int n);
 
@@ -95,5 +98,6 @@ void suite_zerocta(struct team *);
 void suite_waits(struct team *);
 void suite_tardy(struct team *);
 void suite_killedleader(struct team *);
+void suite_spin(struct team *);
 
 #endif

@@ -35,6 +35,7 @@ int main(int argc, char **argv) {
       {"waits", suite_waits, 0},
       {"tardy", suite_tardy, 1},
       {"killedleader", suite_killedleader, 1},
+      {"spin", suite_spin, 1},
       {NULL, NULL, 0},
   };
   mem_mode = MEM_MODE_CUDA;
