@@ -88,9 +88,11 @@ def faults(r):
     for name, part, text, launches in (
         ("killed", "4", "a killed rank frees the others within 5 s with its name", ("procs",)), ("replayabort", "4", "abort during a captured replay", ("procs",)), ("zerocta", "3c", "data by copies of the driver", ("threads", "procs")),
         ("fill", "4", "kernels that fill the GPUs", ("threads", "procs", "group")), ("crossed", "4", "communicators in different order", ("threads", "procs", "group")),
-        ("capture", "4", "graphs", ("threads", "procs", "group")),
+        ("capture", "4", "graphs", ("threads", "procs", "group")), ("spin", "3b", "a kernel of each rank and one rank for all in turn", ("threads", "procs")),
+        ("mixing", "3b", "a kernel of each rank: replays beside eager calls", ("threads", "procs")), ("waits", "3b", "a kernel of each rank: abort, revoke, a rank that leaves", ("procs",)),
     ):
-        r.judge(part, text + ", %d GPUs" % GPUS, [run.suite(r, "cuda", name, launch, n, 60, devices) for launch in launches])
+        env = dict(devices, GCCL_CUDA_EXECUTOR="spin") if part == "3b" else devices
+        r.judge(part, text + ", %d GPUs" % GPUS, [run.suite(r, "cuda", name, launch, n, 60, env) for launch in launches])
     for name in ("matrix", "groups", "streams", "windows", "onesided", "memory", "children", "ending"):
         r.judge("3", "host API, %s, %d GPUs" % (name, GPUS), [run.suite(r, "hostapi", name, launch, ranks, 60, devices) for launch in ("threads", "procs") for ranks in (n, n + 1)])
 

@@ -12,6 +12,7 @@ from gpulib import BUNDLE, OUT, WORK, Mps
 
 SECONDS = 465  # of a section that says nothing else
 ROUNDS = os.environ.get("GCCL_TEST_ROUNDS", "1000")
+SPIN = dict(GCCL_CUDA_EXECUTOR="spin", CUDA_DEVICE_MAX_CONNECTIONS="32")  # a kernel of each rank, which wait for each other (docs/cuda.md)
 CAP = int(os.environ.get("GCCL_TEST_CAP", str(1 << 30)))  # largest size of the speed section, to try the script without a GPU
 
 
@@ -75,10 +76,20 @@ def suites(r):
     ):
         r.judge("8", "host API on CUDA memory: " + text, [suite(r, "hostapi", name, launch, n) for launch, n in (("threads", 3), ("procs", 3), ("group", 5))])
     r.judge("8", "per-thread default stream", [suite(r, "hostapi", "streams", launch, 3, label=" ptds", args=("--null", "thread")) for launch in ("threads", "procs")])
+    # One GPU: streams of their own, and a queue for each. Without MPS processes take turns, so few suites.
+    for name, where in (("spin", (("group", 2), ("group", 4), ("procs", 2))), ("capture", (("threads", 2), ("group", 4))), ("twocomms", (("threads", 2), ("group", 4))),
+                        ("endings", (("threads", 2), ("group", 4))), ("forkjoin", (("group", 2), ("group", 4))), ("crossed", (("group", 2),))):
+        r.judge("3b", "a kernel of each rank: " + name, [suite(r, "cuda", name, launch, n, env=dict(SPIN, GCCL_TEST_ROUNDS="100"), label=" spin") for launch, n in where])
+    r.judge("3b", "a kernel of each rank: a killed peer, abort, revoke, a rank that leaves",
+            [suite(r, "cuda", name, "procs", n, env=SPIN, label=" spin") for name in ("killed", "replayabort", "waits") for n in (2, 4)])
     with Mps(r) as mps:
         if mps is None:
             r.row("4", "the same under MPS", "not run", "nvidia-cuda-mps-control does not start")
         else:
+            for name in ("spin", "mixing", "capture", "killed", "footprint"):
+                r.judge("3b", "a kernel of each rank under MPS: " + name,
+                        [suite(r, "cuda", name, "procs", n, env=dict(SPIN, GCCL_TEST_ROUNDS="100", **mps.env), label=" spin mps") for n in (2, 4)])
+            r.judge("3b", "a kernel of each rank under MPS: host API", [suite(r, "hostapi", name, "procs", 4, env=dict(SPIN, **mps.env), label=" spin mps") for name in ("matrix", "groups", "streams")])
             r.judge("4", "under MPS", [suite(r, "cuda", name, "procs", 4, env=mps.env, label=" mps") for name in ("fill", "manystreams", "crossed", "capture")]
                     + [suite(r, "hostapi", "matrix", "procs", 4, env=mps.env, label=" mps")])
 
@@ -302,6 +313,18 @@ def speed(r):
             if host and launch:
                 over = host["us"] * n - launch["us"]  # the group's calls have one kernel between them
                 r.row("speed", label + ": host time of a call ≤ 2 µs beyond the launch", "pass" if over / n <= 2 else "fail", "%.2f µs a call, launch %.2f" % (host["us"], launch["us"]))
+        def spinning(label, launch, n, env=None):
+            measure(label, launch, n, 32 << 10, dict(SPIN, **(env or {})))
+            t = tables[label]
+            at_most(r, label + ": 8 B in a graph", t, ("all_reduce graph", 8), {2: 3.4, 8: 6}[n])
+            at_most(r, label + ": 8 B eager", t, ("all_reduce eager", 8), {2: 7, 8: 11}[n] if launch == "group" else {2: 8.5, 8: 20}[n])
+            host, launched = t.get(("all_reduce host time of a call", 8)), t.get(("floor: empty launch, host time", 0))
+            if host and launched:
+                over = host["us"] - launched["us"]  # each call is a launch
+                r.row("speed", label + ": host time of a call ≤ 2 µs beyond the launch", "pass" if over <= 2 else "fail", "%.2f µs a call, launch %.2f" % (host["us"], launched["us"]))
+
+        for n in (2, 8):
+            spinning("spin, 1 process, %d ranks" % n, "group", n)
         measure("1 process, 8 ranks, 32 queues", "group", 8, 16 << 20, dict(CUDA_DEVICE_MAX_CONNECTIONS="32"))
         measure("1 process, 4 ranks, windows", "group", 4, 16 << 20, dict(GCCL_TEST_WINDOW="1"))
         for n, limit in ((2, 12), (8, 44)):
@@ -313,6 +336,7 @@ def speed(r):
                 r.row("speed", "processes under MPS", "not run", "nvidia-cuda-mps-control does not start")
             else:
                 for n in (2, 8):
+                    spinning("spin, %d processes, MPS" % n, "procs", n, mps.env)
                     measure("%d processes, MPS" % n, "procs", n, 16 << 20, mps.env)
                     t = tables["%d processes, MPS" % n].get(("all_reduce eager", 8))
                     r.row("speed", "%d processes, MPS: 8 B eager" % n, "not run" if not t else "pass" if t["us"] <= {2: 12.8 / 1.5, 8: 20}[n] else "fail",
