@@ -2,6 +2,8 @@
 #
 # make cuda-toolchain   fetches the compiler as wheels into .tools/cuda, unless a toolkit 12.8 or a later 12 is installed
 # make cuda             compiles all kernels and puts them into libgccl.so
+# make nvcc-toolchain   fetches an nvcc as wheels into .tools/nvcc, unless NVCC names one
+# make device-header-nvcc  compiles the device API's header with it
 # make kernels-cpu      the kernels compiled by g++, for tests and device/fake
 #
 # make build compiles no kernels by itself; once make cuda has run, it keeps them up to date.
@@ -101,6 +103,22 @@ $(CUDA)/device/$(1).cubin: $(DEVICE_HEADERS) $(CUDA)/kernelc device/cuda/build/t
 	@"$$(call cuda_tool,ptxas)" -arch=sm_$(lastword $(subst -, ,$(1))) $(CUDA)/device/$(1).ptx -o $$@
 endef
 $(foreach f,$(DEVICE_FORMS),$(eval $(call device_form,$(f))))
+
+# The same by nvcc, which compiles for the host too, and passes on what NVRTC never sees. CUDA 13's is on PyPI.
+NVCC_WHEELS := nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85
+NVCC ?= .tools/nvcc/nvidia/cu13/bin/nvcc
+
+.PHONY: nvcc-toolchain device-header-nvcc
+nvcc-toolchain:
+	@command -v $(NVCC) >/dev/null || { rm -rf .tools/nvcc && python3 -m pip install --quiet --no-deps --target .tools/nvcc $(NVCC_WHEELS) && chmod -R u+x .tools/nvcc/nvidia/cu13/bin .tools/nvcc/nvidia/cu13/nvvm/bin; }
+	@$(NVCC) --version | tail -2 | head -1
+
+device-header-nvcc: $(CUDA)/device/nvcc-device.o $(CUDA)/device/nvcc-devgin.o
+$(CUDA)/device/nvcc-%.o: tests/%/prog/kernels.h $(DEVICE_HEADERS)
+	@command -v $(NVCC) >/dev/null || { echo "make: no nvcc: make nvcc-toolchain fetches one into .tools/nvcc, or name one by NVCC=" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@echo nvcc gccl_device.h $*
+	@$(NVCC) -x cu -std=c++17 -arch=sm_90 -Iinclude -c $< -o $@
 
 # ---- For the CPU -------------------------------------------------------------------------------------------------
 

@@ -217,8 +217,10 @@ struct Wait {
   uint64_t cycles, start;
 
   NCCL_DEVICE_INLINE Wait(uint32_t const *abort_, char const *what_, uint64_t object_, int peer_, uint64_t cycles_ = 0)
-      : abort(abort_), what(what_), object(object_), peer(peer_), turns(0), expired(false), cycles(cycles_),
-        start(cycles_ ? (uint64_t)clock64() : 0) {}
+      : abort(abort_), what(what_), object(object_), peer(peer_), turns(0), expired(false), cycles(cycles_), start(0) {
+    /* nvcc hands the initializers of a __device__ constructor to the host compiler, which knows no clock64(); bodies it leaves out. */
+    if (cycles_) start = (uint64_t)clock64();
+  }
 
   NCCL_DEVICE_INLINE bool over(uint64_t want, uint64_t seen) {
     if (cycles && (uint64_t)clock64() - start >= cycles) {

@@ -15,7 +15,7 @@ __device__ inline ncclCoopCta cta() { return ncclCoopCta(); }
 
 /* ---- puts: every rank to every rank, itself included, every awkward size, weak signals that count bytes ---- */
 
-constexpr size_t kSizes[] = {0, 1, 7, 8, 64, 65, 1000, 4096, 9999};
+__device__ constexpr size_t kSizes[] = {0, 1, 7, 8, 64, 65, 1000, 4096, 9999};
 constexpr size_t kPart = 16384;
 
 KERNEL putsKernel(ncclDevComm comm, ncclWindow_t w, int *bad) {
