@@ -27,7 +27,11 @@ $(foreach p,$(GPU_SUITES),$(eval $(call gpu_suites,$(p))))
 $(GPU_BUNDLE)/bin/netspeed: tests/netplugin/prog/speed.c tests/netplugin/prog/net.h plugin/net/abi.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror $< -o $@ -ldl
-GPU_OTHERS := $(GPU_BUNDLE)/bin/netspeed
+# Preloaded into programs of others, so that their ranks share a GPU.
+$(GPU_BUNDLE)/lib/onedevice.so: tests/gpu/onedevice.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror -shared -fPIC $< -o $@ -ldl
+GPU_OTHERS := $(GPU_BUNDLE)/bin/netspeed $(GPU_BUNDLE)/lib/onedevice.so
 
 .PHONY: gpu-bundle
 gpu-bundle: cuda build $(BIN)/kernels-check $(GPU_PROGS:%=$(GPU_BUNDLE)/bin/%) $(GPU_OTHERS)

@@ -1,6 +1,5 @@
 """The checks on one GPU; see run.sh."""
 
-import glob
 import json
 import os
 import re
@@ -8,6 +7,7 @@ import sys
 
 import around
 import gpulib
+import peers
 from gpulib import BUNDLE, OUT, WORK, Mps
 
 SECONDS = 465  # of a section that says nothing else
@@ -96,7 +96,7 @@ def suites(r):
 
 def foreign_headers():
     """NVIDIA's headers on this machine, with the versions that foreign.cc knows: folders of NVIDIA_HEADERS, and PyTorch's."""
-    folders = os.environ.get("NVIDIA_HEADERS", "").split(":") + glob.glob("/usr/**/nvidia/nccl/include", recursive=True) + glob.glob("/opt/**/nvidia/nccl/include", recursive=True)
+    folders = os.environ.get("NVIDIA_HEADERS", "").split(":") + [(gpulib.nvidia_nccl() or "") + "/include"]
     found = {}
     for f in folders:
         try:
@@ -109,29 +109,46 @@ def foreign_headers():
     return sorted(found.items())
 
 
+def cubins():
+    """Kernels of tests/device and tests/devgin, or None."""
+    files = {name: os.path.join(BUNDLE, "lib", name + "-90.cubin") for name in ("full", "gin")}
+    return files if all(os.path.exists(p) for p in files.values()) else None
+
+
+def lsa(r, name, launch, ranks, env=None, label="", under=(), timeout=60):
+    """A suite of tests/device; under: a program that runs it."""
+    argv = [*under, BUNDLE + "/bin/device", "--cubin", cubins()["full"], "--suite", name, "--launch", launch, "--ranks", str(ranks)]
+    return r.step("device %s %s %d%s" % (name, launch, ranks, label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
+
+
+def gin(r, ranks, *suites, env=None, label="", timeout=60, procs=False, under=()):
+    """Suites of tests/devgin."""
+    argv = [*under, BUNDLE + "/bin/devgin", "--cubin", cubins()["gin"], *(["--procs"] if procs else []), str(ranks), *suites]
+    return r.step("devgin %d %s%s" % (ranks, " ".join(suites), label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
+
+
+def times(r, part, what, x):
+    """Rows of a program's "speed" lines."""
+    for line in x.text.splitlines() if x else ():
+        m = re.match(r"speed (.*\S) +(\d+) ranks +(\S+ us.*)", line)
+        if m:
+            r.row(part, "%s%s, %s ranks" % (what, *m.group(1, 2)), "measured", m.group(3))
+
+
 def device_api(r):
-    lib = {name: os.path.join(BUNDLE, "lib", name + "-90.cubin") for name in ("full", "gin")}
-    if not all(os.path.exists(p) for p in lib.values()):
+    if not cubins():
         r.row("device API", "kernels of this library's header", "not run", "no kernels in the bundle")
         return
 
-    def lsa(name, launch, ranks, env=None, label=""):
-        argv = [BUNDLE + "/bin/device", "--cubin", lib["full"], "--suite", name, "--launch", launch, "--ranks", str(ranks)]
-        return r.step("device %s %s %d%s" % (name, launch, ranks, label), argv, 60, r.ours(NCCL_DEBUG="WARN", **(env or {})))
-
-    def gin(ranks, *suites, env=None, label="", timeout=60, procs=False):
-        argv = [BUNDLE + "/bin/devgin", "--cubin", lib["gin"], *(["--procs"] if procs else []), str(ranks), *suites]
-        return r.step("devgin %d %s%s" % (ranks, " ".join(suites), label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
-
-    r.judge("device API", "groups, shared memory, local reductions", [lsa(name, "threads", 1) for name in ("cuda", "coops", "reduce")])
+    r.judge("device API", "groups, shared memory, local reductions", [lsa(r, name, "threads", 1) for name in ("cuda", "coops", "reduce")])
     for name, text in (("teams", "teams"), ("pointers", "windows and pointers"), ("barriers", "LSA barriers"), ("a2a", "LL all-to-all"), ("allreduce", "LSA all-reduce"),
                        ("failures", "timeouts, a communicator that fails")):
-        r.judge("device API", text, [lsa(name, "threads", n) for n in (1, 2, 4, 8)] + [lsa(name, "procs", 2)])
+        r.judge("device API", text, [lsa(r, name, "threads", n) for n in (1, 2, 4, 8)] + [lsa(r, name, "procs", 2)])
     with Mps(r) as mps:
         if mps is None:
             r.row("device API", "under MPS", "not run", "nvidia-cuda-mps-control does not start")
         else:
-            r.judge("device API", "under MPS", [lsa(name, "procs", 4, env=mps.env, label=" mps") for name in ("pointers", "barriers", "a2a", "allreduce")])
+            r.judge("device API", "under MPS", [lsa(r, name, "procs", 4, env=mps.env, label=" mps") for name in ("pointers", "barriers", "a2a", "allreduce")])
     for version, include in foreign_headers():
         cubin = os.path.join(WORK, "foreign-%s.cubin" % version)
         made = r.step("nvcc foreign.cu %s" % version, ["nvcc", "-cubin", "-arch=sm_90", "-std=c++17", "-I", include, "-o", cubin, BUNDLE + "/foreign.cu"], 120)
@@ -143,29 +160,26 @@ def device_api(r):
                                 [BUNDLE + "/bin/device", "--cubin", cubin, "--suite", "foreign_gin", "--launch", launch, "--ranks", str(n)], 60,
                                 r.ours(NCCL_DEBUG="WARN", GCCL_TEST_HEADER=version)) for launch, n in (("threads", 2), ("threads", 4), ("procs", 2))]
         r.judge("device API", "kernels compiled with NVIDIA's header %s: GIN by proxy" % version, runs)
-    r.judge("device API", "GIN, backend direct", [gin(n) for n in (1, 2, 3, 4)])
+    r.judge("device API", "GIN, backend direct", [gin(r, n) for n in (1, 2, 3, 4)])
     few = dict(GCCL_TEST_SIGNALS="40", GCCL_TEST_PUTS="200", GCCL_TEST_SOAK="300")  # without MPS processes take turns of milliseconds
     for backend in ("proxy", "gdaki"):
         env = dict(GCCL_GIN=backend)
-        r.judge("device API", "GIN, backend %s, threads" % backend, [gin(n, env=env, label=" " + backend) for n in (1, 2, 4)])
+        r.judge("device API", "GIN, backend %s, threads" % backend, [gin(r, n, env=env, label=" " + backend) for n in (1, 2, 4)])
         r.judge("device API", "GIN, backend %s, beyond LSA teams of 2" % backend,
-                [gin(4, env=dict(GCCL_GIN="direct," + backend, NCCL_LSA_TEAM_SIZE="2"), label=" direct," + backend)])
+                [gin(r, 4, env=dict(GCCL_GIN="direct," + backend, NCCL_LSA_TEAM_SIZE="2"), label=" direct," + backend)])
         many = dict(env, CUDA_DEVICE_MAX_CONNECTIONS="32")  # with 8, copies of the program can hold up the library's (docs/device-api.md)
-        r.judge("device API", "GIN, backend %s, copies and kernels queued behind, 32 connections" % backend, [gin(2, "behind", env=many, label=" behind " + backend)])
-        r.judge("device API", "GIN, backend %s, from a kernel that fills the GPU" % backend, [gin(1, "full", env=env, label=" full " + backend)])
-        r.judge("device API", "GIN, backend %s, processes" % backend, [gin(2, env={**env, **few}, label=" procs " + backend, procs=True, timeout=100)])
+        r.judge("device API", "GIN, backend %s, copies and kernels queued behind, 32 connections" % backend, [gin(r, 2, "behind", env=many, label=" behind " + backend)])
+        r.judge("device API", "GIN, backend %s, from a kernel that fills the GPU" % backend, [gin(r, 1, "full", env=env, label=" full " + backend)])
+        r.judge("device API", "GIN, backend %s, processes" % backend, [gin(r, 2, env={**env, **few}, label=" procs " + backend, procs=True, timeout=100)])
         with Mps(r) as mps:
             if mps is not None:
-                r.judge("device API", "GIN, backend %s, processes, MPS" % backend, [gin(2, env={**env, **mps.env}, label=" procs mps " + backend, procs=True)])
-    times = [("", lsa("speed", "threads", n)) for n in (2, 4, 8)] + [("direct: ", gin(2, "speed"))]
-    times += [(backend + ": ", gin(2, "speed", env=dict(GCCL_GIN=backend), label=" " + backend)) for backend in ("proxy", "gdaki")]
-    times += [("proxy, copies on SMs: ", gin(2, "speed", env=dict(GCCL_GIN="proxy", GCCL_GIN_SM_COPY="1"), label=" proxy sm"))]
-    r.judge("device API", "times", [x for _, x in times])
-    for what, x in times:
-        for line in x.text.splitlines() if x else ():
-            m = re.match(r"speed (.*\S) +(\d+) ranks +(\S+ us.*)", line)
-            if m:
-                r.row("device API", "%s%s, %s ranks" % (what, *m.group(1, 2)), "measured", m.group(3))
+                r.judge("device API", "GIN, backend %s, processes, MPS" % backend, [gin(r, 2, env={**env, **mps.env}, label=" procs mps " + backend, procs=True)])
+    runs = [("", lsa(r, "speed", "threads", n)) for n in (2, 4, 8)] + [("direct: ", gin(r, 2, "speed"))]
+    runs += [(backend + ": ", gin(r, 2, "speed", env=dict(GCCL_GIN=backend), label=" " + backend)) for backend in ("proxy", "gdaki")]
+    runs += [("proxy, copies on SMs: ", gin(r, 2, "speed", env=dict(GCCL_GIN="proxy", GCCL_GIN_SM_COPY="1"), label=" proxy sm"))]
+    r.judge("device API", "times", [x for _, x in runs])
+    for what, x in runs:
+        times(r, "device API", what, x)
 
 
 PROGRAMS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube")
@@ -367,7 +381,7 @@ def speed(r):
         r.row("done", "compute-sanitizer memcheck over leader execution", "not run", "no compute-sanitizer")
 
 
-SECTIONS = dict(suites=suites, clients=clients, torch=torch, speed=speed, **around.SECTIONS, device=device_api)
+SECTIONS = dict(suites=suites, clients=clients, torch=torch, speed=speed, **around.SECTIONS, device=device_api, **peers.SECTIONS)
 
 
 def main():
@@ -378,7 +392,7 @@ def main():
             name = list(SECTIONS)[int(name) - 1]
         if name not in SECTIONS:
             sys.exit("run.sh: no section %s; there are %s, or 1 to %d" % (name, ", ".join(SECTIONS), len(SECTIONS)))
-        bad |= gpulib.section(name, around.SECONDS.get(name, SECONDS), SECTIONS[name])
+        bad |= gpulib.section(name, {**around.SECONDS, **peers.SECONDS}.get(name, SECONDS), SECTIONS[name])
     return int(bad)
 
 

@@ -8,5 +8,7 @@
 #   run.sh 6 | python   the Python package and the backend gccl on CUDA tensors; five minutes
 #   run.sh 7 | tools    gccl-doctor, gccl-info, gccl-top: their output, to be looked at; one minute
 #   run.sh 8 | device   kernels of the device API: suites, times; four minutes
+#   run.sh peers        programs of others that use the device API, from folders that peers.py names: NCCL's examples, nccl-tests -D; five minutes
+#   run.sh peers-more   PyTorch's symmetric memory, NVSHMEM beside our times, compute-sanitizer over kernels; three minutes
 # One row for each requirement, the table last, and as JSON in $OUT (./out when unset). Exit code 1 if a row fails.
 exec python3 "$(dirname "$0")/run.py" "$@"
