@@ -212,7 +212,7 @@ func (c *Comm) identify(s spec, oneProcess, crowded bool) {
 	c.ctl.SetIdentity(control.Identity{
 		Core: c.ctl.Core(), Rank: s.rank, NRanks: s.nranks, Blocking: s.cfg.Blocking != 0,
 		Check: checksBuffers(s.set), NoOneSided: s.cfg.NumRmaCtx == 0, OneProcess: oneProcess, Crowded: crowded,
-		DeviceAPI: c.deviceAPI(s.nranks) == nil, Copies: copies, Spin: c.wantsSpin(), LSASize: c.lsaSize(s.nranks),
+		DeviceAPI: c.deviceAPI() == nil, Copies: copies, Spin: c.wantsSpin(), LSASize: c.lsaSize(s.nranks),
 		SpinNs: spin, YieldNs: yield, LateNs: uint64(s.set.Duration(param.GCCLLate)),
 	})
 }

@@ -29,25 +29,12 @@ func gcd(a, b int) int {
 	return a
 }
 
-// divided says whether the ranks are in several cliques.
-func (c *Comm) divided(nranks int) bool {
-	for r := 1; r < nranks; r++ {
-		if c.apart(0, r) {
-			return true
-		}
-	}
-	return false
-}
-
 // kernelStride is the unit of the distance between ranks in the flat range as compiled kernels know it (ncclWindow_vidmem.stride4G).
 const kernelStride = 4 << 30
 
 // deviceAPI says why this rank cannot make device communicators, or nil.
-func (c *Comm) deviceAPI(nranks int) error {
+func (c *Comm) deviceAPI() error {
 	const op = "device communicator"
-	if c.device() != nil && c.divided(nranks) {
-		return xerr.New(xerr.InvalidUsage, op, "this version makes device communicators of GPUs on one host only")
-	}
 	if !c.set.Bool(param.NCCLWinEnable) {
 		return xerr.New(xerr.InvalidUsage, op, "windows are switched off (%s), and its resources live in one", c.set.Describe(param.NCCLWinEnable))
 	}
@@ -65,7 +52,7 @@ func (c *Comm) NewResources(bytes, digest uint64) (control.Window, error) {
 	if err := c.usable("device communicator"); err != nil {
 		return none, err
 	}
-	if err := c.deviceAPI(c.nranks); err != nil { // all ranks have the same settings
+	if err := c.deviceAPI(); err != nil { // all ranks have the same settings
 		return none, err
 	}
 	at, free, err := c.resourceMemory(bytes)
@@ -96,7 +83,7 @@ func (c *Comm) resourceMemory(bytes uint64) (at uintptr, free func(), err error)
 
 // RefuseResources takes the place of NewResources on a rank whose requirements are wrong: the others, who wait for it, hear why.
 func (c *Comm) RefuseResources(code xerr.Code, text string) {
-	if c.group != nil && c.usable("device communicator") == nil && c.deviceAPI(c.nranks) == nil {
+	if c.group != nil && c.usable("device communicator") == nil && c.deviceAPI() == nil {
 		tag, msg := c.resourcesMessage(0, xerr.New(code, "device communicator", "%s", text))
 		go func() { _, _ = c.group.AllGatherTag(c.ctx, tag, msg) }() // this rank need not wait for them
 	}

@@ -108,7 +108,13 @@ func (c *Comm) deviceNet() (*gin.Gin, error) {
 	if d := c.device(); d != nil {
 		err = g.UseMover(d.Mover, c.ctl.Pointer(), c.set.Bool(param.GCCLGinSMCopy))
 	}
-	if err = c.agreeOn("device mover", err); err != nil {
+	if err = c.agreeOn("device mover", err); err == nil && c.device() != nil && c.cliques != nil {
+		err = c.agreeOn("device bounce", g.Bounce(c.ctx, c.remote, c.who, c.group.AllGatherTag))
+		if err == nil && c.rank == 0 {
+			c.log.Info(xlog.Net, "kernels: windows of other hosts are reached through bounce memory in host memory: the network does not register memory of a GPU")
+		}
+	}
+	if err != nil {
 		g.Close()
 		return nil, err
 	}

@@ -1,4 +1,5 @@
 /* CUDA communicators: which device a communicator gets, what the core asks of the device, and launches. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,13 @@ static int32_t window_show(struct ncclComm *c, gccl_window *w, char *text) { ret
 static void window_hide(struct ncclComm *c, const gccl_window *w) { gccl_cuda_hide(c->cuda, w); }
 static void window_release(struct ncclComm *c, gccl_window *w, const void *part) { gccl_cuda_window_release(c->cuda, w, part); }
 
+/* The resources of a device communicator. */
 static int32_t memory_new(struct ncclComm *c, uint64_t bytes, void **out, char *text) {
+  const gccl_cuda_comm *d = c->cuda;
+  if (d->unreached) {
+    snprintf(text, GCCL_TEXT, "kernels cannot load and store the memory of all ranks of this host: %s", d->unreached);
+    return GCCL_RC_CUDA;
+  }
   return gccl_cuda_memory_new(c->cuda, bytes, out, text, GCCL_TEXT);
 }
 static void memory_free(void *p) { gccl_cuda_mem_free(p); }
@@ -152,6 +159,8 @@ ncclResult_t gccl_device_kernels(struct ncclComm *c, struct ncclDevCommWindowTab
   int rc = gccl_cuda_kernel_view(gccl_cuda_of(c), table, abort_flag, text, sizeof text);
   return rc ? gccl_fail((ncclResult_t)rc, "%s: rank %d of %d: %s", call, c->rank, c->nranks, text) : ncclSuccess;
 }
+
+const char *gccl_device_unreached(const struct ncclComm *c) { return gccl_cuda_of(c)->unreached; }
 
 int gccl_device_staged(const struct ncclComm *c) { return gccl_cuda_of(c)->stage != NULL; }
 

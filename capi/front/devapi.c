@@ -17,7 +17,7 @@ GCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
   props->nRanks = comm->nranks;
   props->cudaDev = comm->cuda ? comm->device : -1;
   props->nvmlDev = -1; /* nobody here asks NVML */
-  props->deviceApiSupport = comm->device_api;
+  props->deviceApiSupport = comm->device_api && !(comm->cuda && gccl_device_unreached(comm));
   props->multimemSupport = false;
   if (props->version <= 22903) { /* there ginType has one byte */
     *(uint8_t *)((char *)props + offsetof(ncclCommProperties_t, multimemSupport) + 1) =
@@ -29,7 +29,7 @@ GCCL_API(ncclResult_t, ncclCommQueryProperties, ncclComm_t comm, ncclCommPropert
                      props->size, props->version, sizeof *props);
   props->ginType = (ncclGinType_t)comm->gin_type;
   props->nLsaTeams = comm->nranks / comm->lsa_size;
-  props->hostRmaSupport = !comm->no_onesided;
+  props->hostRmaSupport = !comm->no_onesided && !(comm->cuda && gccl_device_staged(comm));
   props->railedGinType = props->ginType;
   return ncclSuccess;
 }

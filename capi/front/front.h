@@ -92,6 +92,7 @@ enum { GCCL_DEVICE_IN_TURN = -2 };
 ncclResult_t gccl_device_attach(struct ncclComm *comm, const struct ncclComm *parent, int device, const char *call);
 /* Whether its operations go through host memory, by a plan. */
 int gccl_device_staged(const struct ncclComm *);
+const char *gccl_device_unreached(const struct ncclComm *); /* why kernels do not reach all memory of this host; NULL: they do */
 /* Stores n bytes, or zeros, into memory of the communicator's GPU, and waits until they are there. */
 ncclResult_t gccl_device_write(struct ncclComm *, void *to, const void *from, size_t n, const char *call);
 /* What device communicators refer to, as kernels of the GPU see it. */

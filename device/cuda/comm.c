@@ -49,6 +49,7 @@ void gccl_cuda_comm_unref(gccl_cuda_comm *d) {
   free(d->peer);
   free(d->served);
   free(d->launches);
+  free(d->unreached);
   free(d);
 }
 
@@ -128,9 +129,22 @@ static int several_hosts(const struct ncclComm *c) {
   return 0;
 }
 
+/* What is the same for one host and several. */
+static void describe_peer(gccl_cuda_comm *d, const gccl_cuda_hello *all, int q) {
+  gccl_cuda_peer *p = &d->peer[q];
+  p->near = d->comm->peers[q].area != NULL;
+  p->same_process = d->comm->peers[q].same_process;
+  p->same_gpu = p->near && !memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid);
+  p->owner = all[q].process;
+}
+
 static int meet_hosts(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_t max) {
   for (int q = 0; q < d->nranks; q++) {
-    if (q == d->rank || !d->comm->peers[q].same_process || memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid)) continue;
+    char why[256];
+    describe_peer(d, all, q);
+    /* Collectives do without it. */
+    if (d->peer[q].near && !d->peer[q].same_gpu && !d->unreached && reach_gpu(d, &all[q], why, sizeof why)) d->unreached = strdup(why);
+    if (q == d->rank || !d->peer[q].same_process || !d->peer[q].same_gpu) continue;
     snprintf(text, max,
              "rank %d is in this rank's process, on its GPU: their streams would wait for two words at once, which can hang the GPU: "
              "where ranks are on several hosts, give each rank of a GPU a process of its own",
@@ -150,9 +164,7 @@ static int meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *text, size_
   if (several_hosts(c)) return meet_hosts(d, all, text, max);
   for (int q = 0; q < d->nranks; q++) {
     gccl_cuda_peer *p = &d->peer[q];
-    p->same_process = c->peers[q].same_process;
-    p->same_gpu = !memcmp(all[q].uuid, d->cx->uuid, sizeof all[q].uuid);
-    p->owner = all[q].process;
+    describe_peer(d, all, q);
     p->shared = c->peers[q].area + c->geo.device;
     CUresult e;
     p->words = gccl_cuda_pin(p->shared + d->layout.words, d->layout.words_bytes, &e);
@@ -186,7 +198,7 @@ int gccl_cuda_comm_meet(gccl_cuda_comm *d, const gccl_cuda_hello *all, char *tex
   gccl_cuda_layout_init(&d->layout, (uint32_t)d->nranks);
   d->leader = gccl_cuda_leader(all, d->nranks);
   if (d->nranks == 1) {
-    d->peer[0] = (gccl_cuda_peer){.same_process = 1, .same_gpu = 1};
+    d->peer[0] = (gccl_cuda_peer){.same_process = 1, .same_gpu = 1, .near = 1};
     return 0;
   }
   CUresult e = gccl_cuda_enter(d->cx, &before);

@@ -103,6 +103,7 @@ typedef struct {
   CUdeviceptr words; /* its sync words, for streams; 0 where streams never use them */
   uint64_t owner;    /* its process: a number of its own */
   uint8_t same_process, same_gpu;
+  uint8_t near; /* of this rank's host: its memory can be mapped here */
 } gccl_cuda_peer;
 
 typedef struct gccl_cuda_import gccl_cuda_import;
@@ -163,6 +164,7 @@ typedef struct gccl_cuda_comm {
   struct gccl_cuda_stage *stage; /* NULL: one host */
   CUdeviceptr stage_words;
   struct gccl_cuda_stage_buffer *buffers;
+  char *unreached;       /* why kernels cannot load and store the memory of all ranks of this host; NULL: they can */
   uint32_t staged;       /* the last number of the last launch */
   pthread_mutex_t order; /* the same order in streams and in the worker */
   /* After a failure a thread frees streams that wait for words: release.c. */

@@ -71,7 +71,7 @@ static void add(mover *v, uint64_t to, int wide, uint64_t value) {
 
 static void begin(gccl_mover *m) { ((mover *)m)->calls = 0; }
 
-/* On the device: one call for all of it. */
+/* One call for all of it. */
 static uint64_t copy_there(mover *v, uint64_t to, uint64_t from, uint64_t n) {
   if (!ready(v)) return 0;
   submit_values(v);
@@ -79,6 +79,8 @@ static uint64_t copy_there(mover *v, uint64_t to, uint64_t from, uint64_t n) {
   v->calls++;
   return n;
 }
+
+static int bounce(gccl_mover *m, uint64_t to, uint64_t from, uint64_t n) { return copy_there((mover *)m, to, from, n) == n; }
 
 static uint64_t copy(gccl_mover *m, uint64_t to, uint64_t from, uint64_t n) {
   mover *v = (mover *)m;
@@ -250,6 +252,7 @@ const gccl_mover_ops gccl_cuda_mover = {
     .store = store,
     .begin = begin,
     .copy = copy,
+    .bounce = bounce,
     .value = value,
     .fetch = fetch,
     .end = end,

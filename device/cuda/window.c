@@ -36,11 +36,11 @@ int gccl_cuda_window_offer(gccl_cuda_comm *d, const void *ptr, uint64_t size, gc
 }
 
 /* The windows of all ranks in one range: rank q's whole allocation is mapped at q·stride + begin[q], so that its window is at
- * flat + q·stride for all. */
+ * flat + q·stride for all. The places of ranks on other hosts stay empty. */
 typedef struct {
   CUdeviceptr base;
   size_t bytes;
-  int mapped; /* ranks */
+  int mapped; /* parts */
   struct {
     CUdeviceptr at;
     size_t size;
@@ -82,9 +82,8 @@ static CUresult map_part(gccl_cuda_comm *d, int q, const gccl_cuda_ref *r, CUdev
   CUresult e = size > r->size ? CUDA_ERROR_INVALID_VALUE : gccl_cuda_map_at(at, h, size, d->cx->ordinal);
   gccl_cuda_drop_handle(h); /* the mapping keeps the memory */
   if (e) return e;
-  f->part[q].at = at;
-  f->part[q].size = size;
-  f->mapped++;
+  f->part[f->mapped].at = at;
+  f->part[f->mapped++].size = size;
   return CUDA_SUCCESS;
 }
 
@@ -101,7 +100,7 @@ static int map_flat(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *all,
   int q = 0;
   CUresult e = gccl_cu.MemAddressReserve(&f->base, f->bytes, 0, 0, 0);
   for (; q < d->nranks && !e; q++)
-    e = map_part(d, q, &all[q], f->base + (uint64_t)q * stride + first - (all[q].addr - all[q].base), f, why);
+    if (d->peer[q].near) e = map_part(d, q, &all[q], f->base + (uint64_t)q * stride + first - (all[q].addr - all[q].base), f, why);
   if (e) {
     snprintf(text, max, "one range of addresses for the windows of %d ranks, %llu bytes: rank %d: error %d (%s)%s%s", d->nranks,
              (unsigned long long)f->bytes, q ? q - 1 : 0, e, gccl_cuda_text(e), why[0] ? ": " : "", why);
@@ -116,18 +115,16 @@ static int map_flat(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *all,
 
 int gccl_cuda_window_map(gccl_cuda_comm *d, gccl_window *w, const gccl_cuda_ref *all, char *text, size_t max) {
   CUcontext before;
-  if (d->stage) { /* a registration: collectives take the buffer as any other, and nobody reaches a peer's */
-    w->peer_offset[d->rank] = all[d->rank].addr;
-    return 0;
-  }
   CUresult e = gccl_cuda_enter(d->cx, &before);
   if (e) {
     snprintf(text, max, "the context of the communicator cannot be made current: error %d (%s)", e, gccl_cuda_text(e));
     return GCCL_RC_CUDA;
   }
-  int rc = map_flat(d, w, all, text, max);
+  int rc = d->unreached ? 0 : map_flat(d, w, all, text, max);
   for (int q = 0; q < d->nranks && !rc; q++) {
-    if (d->peer[q].same_process)
+    if (d->stage && q != d->rank) /* collectives take the buffer as any other, and the host reaches no peer's */
+      w->peer_offset[q] = 0;
+    else if (d->peer[q].same_process)
       w->peer_offset[q] = all[q].addr;
     else if (w->flat)
       w->peer_offset[q] = (uint64_t)(uintptr_t)w->flat + (uint64_t)q * w->stride;

@@ -32,8 +32,10 @@ typedef struct gccl_mover_ops {
 
   void (*begin)(gccl_mover *);
   uint64_t (*copy)(gccl_mover *, uint64_t to, uint64_t from, uint64_t bytes); /* returns how many bytes it has taken: the first ones */
-  int (*value)(gccl_mover *, uint64_t to, const void *from, uint32_t bytes);  /* up to GCCL_MOVER_VALUE, copied from. 0: not now */
-  const uint64_t *(*fetch)(gccl_mover *, uint64_t from);                      /* a word, for the CPU, until the next fetch. NULL: not now */
+  int (*bounce)(gccl_mover *, uint64_t to, uint64_t from,
+                uint64_t bytes); /* one of both is pinned memory of ours; all of it, or 0: not now */
+  int (*value)(gccl_mover *, uint64_t to, const void *from, uint32_t bytes); /* up to GCCL_MOVER_VALUE, copied from. 0: not now */
+  const uint64_t *(*fetch)(gccl_mover *, uint64_t from);                     /* a word, for the CPU, until the next fetch. NULL: not now */
   void (*end)(gccl_mover *);
   const char *(*trouble)(gccl_mover *); /* why nothing comes any more; NULL: it may still come. Asks the driver */
 } gccl_mover_ops;

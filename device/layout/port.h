@@ -31,7 +31,14 @@ enum gccl_message_kind {
   GCCL_MSG_POST = 3,    /* a point-to-point mailbox of the sender */
   GCCL_MSG_FETCH = 4,   /* adds to a word and wants its old value */
   GCCL_MSG_FETCHED = 5, /* the answer */
-  GCCL_MSG_COUNT = 6    /* number of kinds */
+  /* To ranks whose windows neither the network nor the mover reaches: net/gin/far.c. number counts pieces, values and asks together; of a
+   * credit it is how many messages of the receiver have been obeyed, of all kinds but this one. */
+  GCCL_MSG_PIECE = 6,  /* a piece of a put, which is in the receiver's bounce memory */
+  GCCL_MSG_ANSWER = 7, /* the same of a get of the receiver */
+  GCCL_MSG_VALUE = 8,  /* a put of what is in the message */
+  GCCL_MSG_ASK = 9,    /* a get */
+  GCCL_MSG_CREDIT = 10,
+  GCCL_MSG_COUNT = 11 /* number of kinds */
 };
 
 enum gccl_signal_op {
@@ -65,6 +72,19 @@ typedef struct {
   uint64_t old;
   uint32_t context, id;
 } gccl_msg_fetched;
+
+/* off: in a window; in the get for an ANSWER. id: of a get. data: of a VALUE; other kinds end before it. */
+typedef struct {
+  gccl_msg_head head;
+  uint64_t off, bytes;
+  uint32_t window, id;
+  unsigned char data[32];
+} gccl_msg_piece;
+typedef struct {
+  gccl_msg_head head;
+  uint32_t slots, pad;
+} gccl_msg_credit; /* slots: of bounce memory that are free again, since the beginning */
+enum { GCCL_MSG_PIECE_BYTES = offsetof(gccl_msg_piece, data) };
 
 /* data: the payload, if it is that short. Otherwise it has been put before. */
 typedef struct {
@@ -117,6 +137,7 @@ struct gccl_port {
 GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_head) == 8 && sizeof(gccl_msg_signal) == 32, "gccl_msg_signal");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_fetch) == 40 && sizeof(gccl_msg_fetched) == 24, "gccl_msg_fetch");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_record) == 64 && sizeof(gccl_msg_post) == 56, "messages fit 64 bytes");
+GCCL_LAYOUT_ASSERT(sizeof(gccl_msg_piece) == 64 && GCCL_MSG_PIECE_BYTES == 32, "gccl_msg_piece");
 GCCL_LAYOUT_ASSERT(sizeof(gccl_cmd) == 128, "a command is two lines");
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "messages between ranks are little-endian"

@@ -196,6 +196,8 @@ int gin_context_pending(const gin_context *x, int32_t peer) {
 
 int gin_context_busy(gin *g) {
   if (g->ndirty || g->owing || g->adds.n) return 1;
+  for (int32_t r = 0; g->mover && r < g->nranks; r++)
+    if (gin_lane_busy(&g->peer[r])) return 1;
   for (unsigned i = 0; i < GIN_CONTEXTS; i++) {
     const gin_context *x = &g->context[i];
     for (int32_t r = 0; x->used && r < g->nranks; r++)

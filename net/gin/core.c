@@ -216,6 +216,7 @@ void gin_received(gin *g, gin_peer *p, const unsigned char *data, uint32_t bytes
   }
   memcpy(&head, data, sizeof head);
   uint32_t due = p->received + 1;
+  if (gin_far_heard(g, p, data, bytes)) return;
   if ((int32_t)(head.number - due) < 0) return; /* applied before */
   if (head.number != due) {
     snprintf(text, sizeof text, "messages of rank %d are missing: number %u came where %u was due", p->rank, head.number, due);
@@ -223,7 +224,7 @@ void gin_received(gin *g, gin_peer *p, const unsigned char *data, uint32_t bytes
     return;
   }
   p->received = due;
-  gin_agent(g, p, data, bytes);
+  if (!gin_far_hold(g, p, data, bytes)) gin_agent(g, p, data, bytes);
 }
 
 /* A work request has completed. */
@@ -231,6 +232,10 @@ void gin_completed(gin *g, gin_peer *p, uint64_t cookie) {
   unsigned kind = (unsigned)(cookie >> 56);
   if (kind == GIN_COOKIE_CONTEXT || kind == GIN_COOKIE_NIC) {
     (kind == GIN_COOKIE_NIC ? gin_nic_done : gin_context_done)(g, p, cookie);
+    return;
+  }
+  if (kind == GIN_COOKIE_FAR) {
+    gin_far_carried(p, cookie);
     return;
   }
   if ((uint32_t)cookie && g->comm->probe) g->comm->probe->net_done(g->comm->probe, (uint32_t)cookie, p->rank);

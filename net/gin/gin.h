@@ -36,9 +36,10 @@ typedef struct {
 typedef struct {
   uint32_t number; /* 0: unused */
   gin_region local;
-  gccl_net_rmr *remote; /* by rank; with a mover bases are addresses here, this rank's too */
-  gccl_gdaki_mem keys;  /* the same for kernels with queues of their own; rkeys by rank */
-  gccl_card_mr *mr;     /* with a card */
+  gccl_net_rmr
+      *remote;         /* by rank; with a mover bases are addresses here, this rank's too, or 0, and the first key is the window's number */
+  gccl_gdaki_mem keys; /* the same for kernels with queues of their own; rkeys by rank */
+  gccl_card_mr *mr;    /* with a card */
 } gin_window;
 
 typedef struct {
@@ -149,6 +150,7 @@ struct gin {
   uint64_t mover_ns;   /* since then; 0: not for long */
   uint32_t opened;     /* contexts so far */
   uint32_t owing;      /* answers of all peers that wait for room */
+  uint32_t numbers;    /* of windows: the highest so far */
 
   /* The thread. */
   pthread_t thread;
@@ -199,6 +201,19 @@ int gin_lane_serve(gin *, gin_peer *); /* moves on what is for a peer; 1 if anyt
 int gin_lanes_turn(gin *);             /* the rest of a turn */
 int gin_lane_busy(const gin_peer *);
 void gin_lanes_settle(gin *, uint64_t ns); /* until nothing is under way */
+
+/* far.c, with a mover: ranks whose windows it does not reach. Preconditions of open: lanes; the rank is connected, and all ranks open alike. Each imports
+ * (join) the registration (memory) that the other has for it. why has GCCL_NET_TEXT bytes */
+int gin_far_open(gin *, int32_t rank, char *why);
+const gccl_net_mr *gin_far_memory(const gin *, int32_t rank); /* NULL: the rank is none of them */
+int gin_far_join(gin *, int32_t rank, const void *blob, uint32_t bytes, char *why);
+void gin_far_deregister(gin *); /* Preconditions: no connection */
+void gin_far_close(gin *, gin_peer *);
+int gin_far_turn(gin *);
+void gin_far_carried(gin_peer *, uint64_t cookie);
+/* A message has come: of far.c's own, which have no number of the peer's other messages, or such another one. 1 if it is taken, to be obeyed later. */
+int gin_far_heard(gin *, gin_peer *, const unsigned char *data, uint32_t bytes);
+int gin_far_hold(gin *, gin_peer *, const unsigned char *data, uint32_t bytes);
 
 /* adds.c, with a mover: adds to a word of a window of this rank, and answers with its old value if answer is not NULL. 0: out of memory */
 int gin_add(gin *, gin_peer *, char *at, uint64_t value, const gin_answer *answer);
@@ -294,7 +309,7 @@ int gin_start(gin *);
 void gin_stop(gin *);
 
 /* Cookies: what a completion is about, in the top byte. The index of the executor's commands is their number in the trace. */
-enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3, GIN_COOKIE_TRACED = 4 };
+enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3, GIN_COOKIE_TRACED = 4, GIN_COOKIE_FAR = 5 };
 static inline uint64_t gin_cookie(unsigned kind, uint32_t context, uint32_t index) {
   return (uint64_t)kind << 56 | (uint64_t)(context & 0xffffff) << 32 | index;
 }

@@ -1,21 +1,12 @@
 /* Lanes: the way of work requests where windows lie in memory that the CPU cannot touch, one for each peer, this rank included. The mover copies what
- * a put or a get moves, because the peer's window is mapped here too (device/cuda/window.c); messages go over the connection when all before them
+ * a put or a get moves, where the peer's window is mapped here too (device/cuda/window.c; far.c has the others); messages go over the connection when all before them
  * is done, so that they cover it as transport.h promises; this rank's own come back to itself. Weak messages are as strong ones here.
  */
 #include <stdlib.h>
 
-#include "gin.h"
+#include "lane.h"
 
-enum { LANE = 128 };                      /* work requests of a peer under way; a power of two */
 static const uint64_t ASK_NS = 100000000; /* silence of the mover before it is asked for its reasons */
-
-struct gin_lane {
-  uint32_t head, sent, tail; /* entries [tail, sent) are the mover's, [sent, head) wait for room */
-  uint32_t last;             /* mark behind the last thing that this lane has moved */
-  uint64_t part;             /* of the entry `sent`: bytes that the mover has taken */
-  uint32_t mark[LANE];       /* an entry is done at */
-  gccl_net_wr wr[LANE];
-};
 
 int gin_lanes_open(gin *g, const gccl_mover_ops *ops, struct ncclComm *comm, int on_device, char *why) {
   char text[GCCL_MOVER_TEXT] = "";
@@ -26,12 +17,15 @@ int gin_lanes_open(gin *g, const gccl_mover_ops *ops, struct ncclComm *comm, int
 }
 
 void gin_lanes_close(gin *g) {
+  for (int32_t r = 0; g->peer && r < g->nranks; r++) {
+    gin_far_close(g, &g->peer[r]);
+    free(g->peer[r].lane);
+  }
   if (g->mover) g->mover->ops->close(g->mover);
-  for (int32_t r = 0; g->peer && r < g->nranks; r++) free(g->peer[r].lane);
   free(g->adds.add);
 }
 
-int gin_lane_busy(const gin_peer *p) { return p->lane && p->lane->head != p->lane->tail; }
+int gin_lane_busy(const gin_peer *p) { return p->lane && (p->lane->head != p->lane->tail || (p->lane->far && gin_far_busy(p->lane->far))); }
 
 /* ---- Into the lane, and into the mover ---- */
 
@@ -86,11 +80,18 @@ static uint32_t post(gin *g, gin_peer *p, gin_lane *l) {
   return taken < 0 ? 0 : (uint32_t)taken;
 }
 
+/* Whether the entry at the tail is. */
+static int done(const gin *g, const gin_lane *l) {
+  uint32_t at = l->tail & (LANE - 1);
+  if (l->far && l->wr[at].op == GCCL_NET_GET && !gin_far_got(l->far, l->tail)) return 0;
+  return gccl_mover_reached(g->mover, l->mark[at]);
+}
+
 /* Completes what is done. deliver: also messages to this rank itself. */
 static int retire(gin *g, gin_peer *p, gin_lane *l, int deliver) {
   uint32_t from = l->tail;
-  while (l->tail != l->sent && !p->faulted && gccl_mover_reached(g->mover, l->mark[l->tail & (LANE - 1)])) {
-    uint32_t n = 1, message = l->wr[l->tail & (LANE - 1)].op == GCCL_NET_MSGSEND;
+  while (l->tail != l->sent && !p->faulted && done(g, l)) {
+    uint32_t n = 1, message = l->wr[l->tail & (LANE - 1)].op == GCCL_NET_MSGSEND && !l->far; /* which far.c sends */
     if (message && p->conn) n = post(g, p, l);
     if (n == 0 || (message && !p->conn && !deliver)) break;
     while (n-- > 0) {
@@ -109,17 +110,18 @@ int gin_lane_serve(gin *g, gin_peer *p) {
     p->nwork = p->first = 0;
     l->tail = l->sent = l->head;
     l->part = 0;
+    if (l->far) gin_far_drop(l->far);
     return 1;
   }
   take(p, l);
   int moved = waiting != p->nwork;
-  moved |= submit(g, l);
+  moved |= l->far ? gin_far_submit(g, l) : submit(g, l);
   return retire(g, p, l, 0) || moved;
 }
 
 int gin_lanes_turn(gin *g) {
   gin_peer *self = &g->peer[g->rank];
-  int moved = retire(g, self, self->lane, 1) | gin_adds_serve(g);
+  int moved = retire(g, self, self->lane, 1) | gin_adds_serve(g) | gin_far_turn(g);
   uint32_t done = __atomic_load_n(g->mover->done, __ATOMIC_RELAXED);
   if ((done == g->mover->marks && g->ndirty == 0 && g->adds.n == 0) || done != g->mover_done) { /* nothing waits, or it comes on */
     g->mover_done = done;

@@ -76,12 +76,15 @@ int gin_window_mapped(gin *g, const gccl_window *c, gin_window **out, char *why)
     if (!w->remote || !w->keys.rkeys) return gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
     w->keys.lkey = gccl_be32(nic_key(NIC_KEY_WINDOW, c->number));
     for (size_t r = 0; r < n; r++) {
-      w->remote[r] = (gccl_net_rmr){.base = (uint64_t)(uintptr_t)c->flat + r * c->stride, .bytes = c->peer_size[r]};
+      int far = gin_far_memory(g, (int32_t)r) != NULL;
+      w->remote[r] =
+          (gccl_net_rmr){.base = far ? 0 : (uint64_t)(uintptr_t)c->flat + r * c->stride, .bytes = c->peer_size[r], .key = {c->number}};
       w->keys.rkeys[r] = w->keys.lkey;
     }
     w->local.base = c->flat + (uint64_t)g->rank * c->stride;
     w->local.bytes = c->size;
     w->number = c->number;
+    if (c->number > g->numbers) g->numbers = c->number;
     *out = w;
     return 0;
   }
@@ -123,6 +126,7 @@ char *gin_mirror(uint64_t bytes) {
 
 void gin_unmirror(gin *g) {
   char *base = g->mirrors.base;
+  gin_far_deregister(g);
   gin_deregister(&g->mirrors);
   if (base) munmap(base, g->mirrors.bytes);
   base = g->area.base;

@@ -74,7 +74,7 @@ func runFor(t *testing.T, limit time.Duration, p *rankrun.Program, env []string,
 }
 
 // suiteCount is how many suites a program runs that is not told which.
-const suiteCount = 11
+const suiteCount = 12
 
 // The suites: every backend, every transport, some shapes of LSA teams. NCCL_LSA_TEAM_SIZE makes teams out of ranks that memory joins.
 func TestGin(t *testing.T) {
@@ -201,6 +201,41 @@ func TestGinOverCuda(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// The same between hosts, as NCCL_HOSTID says: windows of other hosts are not mapped, and what is for them goes through bounce memory.
+func TestGinBetweenHosts(t *testing.T) {
+	for _, c := range []struct{ ranks, env, kind string }{
+		{"--hosts 2 2", "", "2"},
+		{"--hosts 2 2", "GCCL_GIN=proxy NCCL_NET=shm", "2"},
+		{"--hosts 2 2", "GCCL_GIN=gdaki NCCL_NET=socket", "3"},
+		{"--hosts 2 4", "NCCL_NET=socket", "2"},
+		{"--hosts 2 4", "GCCL_GIN=proxy NCCL_NET=socket", "2"},
+		{"--hosts 2 4", "GCCL_GIN=gdaki NCCL_NET=shm", "3"},
+		{"--hosts 2 4", "GCCL_GIN=direct,gdaki", "3"},
+		{"--hosts 2 3", "", "2"}, // LSA teams of one rank, though two share a host
+		{"--hosts 3 3", "GCCL_GIN=proxy GCCL_GIN_SM_COPY=1", "2"},
+	} {
+		t.Run(c.ranks+" "+c.env, func(t *testing.T) {
+			out, err := run(t, suites, standIn(t, c.env), append([]string{"--memory", "cuda"}, strings.Fields(c.ranks)...)...)
+			if err != nil || strings.Count("\n"+out, "\nok ") != suiteCount || !strings.Contains(out, "ok soak type "+c.kind) {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// A process that dies in the middle of puts through bounce memory.
+func TestKilledBetweenHosts(t *testing.T) {
+	for _, c := range []struct{ ranks, env string }{
+		{"--hosts 2 2", "NCCL_NET=socket"}, {"--hosts 2 4", "NCCL_NET=socket"}, {"--hosts 2 2", "NCCL_NET=shm"}, {"--hosts 2 4", "GCCL_GIN=gdaki"},
+	} {
+		out, err := run(t, suites, standIn(t, c.env), append(append([]string{"--memory", "cuda"}, strings.Fields(c.ranks)...), "killed")...)
+		n := int(c.ranks[len(c.ranks)-1] - '0')
+		if err != nil || strings.Count("\n"+out, "\nsurvivor ") != n-1 {
+			t.Errorf("%s %s: %v\n%s", c.ranks, c.env, err, out)
+		}
 	}
 }
 

@@ -69,16 +69,20 @@ func TestKernelsOverCuda(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	check := func(suite, launch string, ranks int, more ...string) {
+		t.Run(fmt.Sprintf("%s/%s/%d", suite, launch, ranks), func(t *testing.T) {
+			args := []string{"--memory", "cuda", "--suite", suite, "--launch", launch, "--ranks", strconv.Itoa(ranks)}
+			p.Check(t, rankrun.Spec{Args: append(args, more...), Env: environment, Deadline: 3 * time.Minute})
+		})
+	}
 	for _, suite := range []string{"teams", "pointers", "barriers", "failures", "a2a", "allreduce"} {
-		for _, c := range []struct {
-			launch string
-			ranks  int
-		}{{"threads", 1}, {"threads", 3}, {"procs", 2}, {"procs", 8}} {
-			t.Run(fmt.Sprintf("%s/%s/%d", suite, c.launch, c.ranks), func(t *testing.T) {
-				p.Check(t, rankrun.Spec{Args: []string{"--memory", "cuda", "--suite", suite, "--launch", c.launch, "--ranks", strconv.Itoa(c.ranks)},
-					Env: environment, Deadline: 3 * time.Minute})
-			})
-		}
+		check(suite, "threads", 1)
+		check(suite, "threads", 3)
+		check(suite, "procs", 2)
+		check(suite, "procs", 8)
+	}
+	for _, suite := range []string{"teams", "barriers", "a2a"} { // an LSA team is of one host
+		check(suite, "procs", 6, "--hosts", "2")
 	}
 }
 

@@ -115,15 +115,15 @@ def cubins():
     return files if all(os.path.exists(p) for p in files.values()) else None
 
 
-def lsa(r, name, launch, ranks, env=None, label="", under=(), timeout=60):
+def lsa(r, name, launch, ranks, env=None, label="", more=(), under=(), timeout=60):
     """A suite of tests/device; under: a program that runs it."""
-    argv = [*under, BUNDLE + "/bin/device", "--cubin", cubins()["full"], "--suite", name, "--launch", launch, "--ranks", str(ranks)]
+    argv = [*under, BUNDLE + "/bin/device", "--cubin", cubins()["full"], "--suite", name, "--launch", launch, "--ranks", str(ranks), *more]
     return r.step("device %s %s %d%s" % (name, launch, ranks, label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
 
 
-def gin(r, ranks, *suites, env=None, label="", timeout=60, procs=False, under=()):
+def gin(r, ranks, *suites, env=None, label="", timeout=60, procs=False, hosts=0, under=()):
     """Suites of tests/devgin."""
-    argv = [*under, BUNDLE + "/bin/devgin", "--cubin", cubins()["gin"], *(["--procs"] if procs else []), str(ranks), *suites]
+    argv = [*under, BUNDLE + "/bin/devgin", "--cubin", cubins()["gin"], *(["--procs"] if procs else []), *(["--hosts", str(hosts)] if hosts else []), str(ranks), *suites]
     return r.step("devgin %d %s%s" % (ranks, " ".join(suites), label), argv, timeout, r.ours(NCCL_DEBUG="WARN", **(env or {})))
 
 
@@ -174,8 +174,15 @@ def device_api(r):
         with Mps(r) as mps:
             if mps is not None:
                 r.judge("device API", "GIN, backend %s, processes, MPS" % backend, [gin(r, 2, env={**env, **mps.env}, label=" procs mps " + backend, procs=True)])
+    for backend in ("proxy", "gdaki"):
+        env = dict(GCCL_GIN="direct," + backend, **few)
+        r.judge("device API", "GIN, backend %s, two hosts (NCCL_HOSTID), through bounce memory" % backend,
+                [gin(r, n, env=env, label=" 2 hosts " + backend, hosts=2, timeout=100) for n in (2, 4)] + [gin(r, 2, "full", env=env, label=" 2 hosts full " + backend, hosts=2)])
+    r.judge("device API", "a process of another host is killed while kernels put", [gin(r, n, "killed", label=" 2 hosts killed", hosts=2) for n in (2, 4)])
+    r.judge("device API", "teams, LSA barriers, LL all-to-all, two hosts", [lsa(r, name, "procs", 4, label=" 2 hosts", more=("--hosts", "2")) for name in ("teams", "barriers", "a2a")])
     runs = [("", lsa(r, "speed", "threads", n)) for n in (2, 4, 8)] + [("direct: ", gin(r, 2, "speed"))]
     runs += [(backend + ": ", gin(r, 2, "speed", env=dict(GCCL_GIN=backend), label=" " + backend)) for backend in ("proxy", "gdaki")]
+    runs += [("proxy, two hosts: ", gin(r, 2, "speed", env=dict(GCCL_GIN="proxy"), label=" 2 hosts", hosts=2, timeout=100))]
     runs += [("proxy, copies on SMs: ", gin(r, 2, "speed", env=dict(GCCL_GIN="proxy", GCCL_GIN_SM_COPY="1"), label=" proxy sm"))]
     r.judge("device API", "times", [x for _, x in runs])
     for what, x in runs:

@@ -1,5 +1,6 @@
 /* far.c: ranks on several hosts with GPU memory: operations that are copied in chunks, and what is refused. */
 #include <dlfcn.h>
+#include <nccl_device.h>
 
 #include "coll.h"
 #include "gpu.h"
@@ -58,6 +59,9 @@ void suite_farlimits(struct team *t) {
     CU(r, cu.StreamDestroy(stream));
     RC(r, ncclInvalidUsage, ncclSignal((r + 1) % t->nranks, 0, 0, 0, t->comm[i], NULL));
     TRUE(r, strstr(ncclGetLastError(NULL), "one host") != NULL);
+    ncclCommProperties_t props = NCCL_COMM_PROPERTIES_INITIALIZER;
+    RC(r, ncclSuccess, ncclCommQueryProperties(t->comm[i], &props));
+    TRUE(r, !props.hostRmaSupport && props.deviceApiSupport);
   }
   for (int round = 0; round < 3; round++) {
     sums_put(&v, t, round);

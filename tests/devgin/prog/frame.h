@@ -12,6 +12,10 @@ struct Rank {
 void failed(Rank const &r, char const *suite, char const *format, ...) __attribute__((format(printf, 3, 4)));
 /* Meets all ranks on the host. */
 void meet();
+/* For the suite about a process that dies: this one, in half a second; seconds since then, 0 before; this process without its dead peer. */
+void dieSoon();
+double sinceDeath();
+void leaveNow();
 /* How often the long tests repeat; the deadline of a launch. */
 extern long gSignals, gPuts, gSeconds, gSoak;
 extern unsigned long long gSeed; /* of the soak */

@@ -205,6 +205,52 @@ KERNEL valuesKernel(ncclDevComm comm, ncclWindow_t w) {
   gin.flush(cta());
 }
 
+/* ---- bulk: puts and gets between all ranks at once, each longer than what any backend has under way; two puts behind one strong signal ---- */
+
+__device__ inline uint64_t bulkWord(int rank, int round, size_t i) { return ((uint64_t)rank << 48 | (uint64_t)(round + 1) << 40) + i * 3; }
+KERNEL bulkKernel(ncclDevComm comm, ncclWindow_t w, size_t bytes, int rounds, int *bad) {
+  ncclGin gin(comm, 0);
+  ncclTeam world = ncclTeamWorld(comm);
+  size_t words = bytes / 8, half = bytes / 2 + 3;
+  uint64_t *mine = static_cast<uint64_t *>(ncclGetLocalPointer(w, 0));
+  auto check = [&](int from, int round, size_t at) {
+    uint64_t *v = static_cast<uint64_t *>(ncclGetLocalPointer(w, at));
+    for (size_t i = threadIdx.x; i < words; i += blockDim.x)
+      if (v[i] != bulkWord(from, round, i)) atomicAdd(bad, 1);
+  };
+  for (int round = 0; round < rounds; round++) {
+    for (size_t i = threadIdx.x; i < words; i += blockDim.x) mine[i] = bulkWord(comm.rank, round, i);
+    ncclGinBarrier(cta(), gin, ncclTeamTagWorld(), 0); /* sources are filled, and what was there before has been read */
+    for (int k = 0; k < comm.nRanks; k++) {
+      int p = (comm.rank + k) % comm.nRanks;
+      gin.get(world, p, w, 0, w, bytes * (size_t)(1 + comm.nRanks + p), bytes, cta());
+      gin.put(world, p, w, bytes * (size_t)(1 + comm.rank), w, 0, half, ncclGin_None{}, ncclGin_None{}, cta());
+      gin.put(world, p, w, bytes * (size_t)(1 + comm.rank) + half, w, half, bytes - half,
+              ncclGin_StrongSignalInc{(ncclGinSignal_t)comm.rank}, ncclGin_None{}, cta());
+    }
+    for (int p = 0; p < comm.nRanks; p++) {
+      gin.waitSignal(cta(), (ncclGinSignal_t)p, (uint64_t)round + 1);
+      check(p, round, bytes * (size_t)(1 + p));
+    }
+    gin.flush(cta());
+    for (int p = 0; p < comm.nRanks; p++) check(p, round, bytes * (size_t)(1 + comm.nRanks + p));
+    ncclGinBarrier(cta(), gin, ncclTeamTagWorld(), 0);
+  }
+}
+
+/* ---- killed: puts to everybody that end when the communicator fails ---- */
+
+KERNEL killedKernel(ncclDevComm comm, ncclWindow_t w, size_t bytes) {
+  ncclGin gin(comm, 0);
+  ncclTeam world = ncclTeamWorld(comm);
+  for (uint64_t round = 1; !gccl::device::load(comm.abortFlag, cuda::memory_order_relaxed); round++) {
+    for (int p = 0; p < comm.nRanks; p++)
+      gin.put(world, p, w, bytes * (size_t)(1 + comm.rank), w, 0, bytes, ncclGin_StrongSignalInc{(ncclGinSignal_t)comm.rank},
+              ncclGin_None{}, cta());
+    for (int p = 0; p < comm.nRanks; p++) gin.waitSignal(cta(), (ncclGinSignal_t)p, round);
+  }
+}
+
 /* ---- queues: 16 entries, many puts, several threads and CTAs in one context, every sharing mode and option ---- */
 
 KERNEL queuesKernel(ncclDevComm comm, ncclWindow_t w, long puts) {

@@ -1,5 +1,5 @@
-/* main.cc: devgin [--memory cuda | --cubin FILE] [--procs] RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are threads, or
- * processes. GCCL_TEST_SIGNALS,
+/* main.cc: devgin [--memory cuda | --cubin FILE] [--procs | --hosts N] RANKS [SUITE …]: runs the suites, or those that are named, on ranks that are
+ * threads, or processes, on one host or told to be on N. GCCL_TEST_SIGNALS,
  * GCCL_TEST_PUTS and GCCL_TEST_SOAK make the long ones longer; GCCL_TEST_SEED is the soak's; a launch may take GCCL_TEST_SECONDS. */
 #include "frame.h"
 
@@ -21,7 +21,9 @@ static struct Common {
   pthread_barrier_t meet;
   int failures; /* checks */
   ncclUniqueId id;
-} *gAll;
+  pid_t dying;
+  double died; /* when */
+} * gAll;
 long gSignals = 150, gPuts = 1000, gSeconds = 100, gSoak = 3000;
 unsigned long long gSeed = 1;
 
@@ -34,6 +36,30 @@ void failed(Rank const &r, char const *suite, char const *format, ...) {
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
   if (__atomic_fetch_add(&gAll->failures, 1, __ATOMIC_RELAXED) < 20) printf("not ok %s: rank %d: %s\n", suite, r.rank, text);
+}
+
+static double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+void dieSoon() {
+  gAll->dying = getpid();
+  std::thread([] {
+    usleep(500000);
+    double t = now();
+    __atomic_store(&gAll->died, &t, __ATOMIC_SEQ_CST);
+    kill(getpid(), SIGKILL);
+  }).detach();
+}
+double sinceDeath() {
+  double t;
+  __atomic_load(&gAll->died, &t, __ATOMIC_SEQ_CST);
+  return t > 0 ? now() - t : 0;
+}
+void leaveNow() {
+  fflush(stdout);
+  _exit(0);
 }
 
 static void must(Rank const &r, char const *what, ncclResult_t rc) {
@@ -75,6 +101,7 @@ static void rankMain(int rank, int n, std::vector<std::string> const *only) {
     if (rank == 0 && gAll->failures == before) {
       ncclCommProperties_t p = NCCL_COMM_PROPERTIES_INITIALIZER;
       MUST(ncclCommQueryProperties(r.comm, &p));
+      if (!p.deviceApiSupport) failed(r, gSuites[i].name, "the properties say that there is no device API");
       printf("ok %s type %d\n", gSuites[i].name, (int)p.ginType);
     }
     fflush(stdout);
@@ -95,12 +122,13 @@ static void threads(int n, std::vector<std::string> const *only) {
   for (auto &t : ranks) t.join();
 }
 
-static void processes(int n, std::vector<std::string> const *only) {
+static void processes(int n, int hosts, std::vector<std::string> const *only) {
   std::vector<pid_t> child;
   for (int i = 0; i < n; i++) {
     child.push_back(fork());
     if (child.back()) continue;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (hosts > 1) setenv("NCCL_HOSTID", std::to_string(i * hosts / n).c_str(), 1);
     if (i == 0 && ncclGetUniqueId(&gAll->id) != ncclSuccess) _exit(1);
     meet();
     place::start();
@@ -109,8 +137,8 @@ static void processes(int n, std::vector<std::string> const *only) {
     _exit(0);
   }
   for (int i = 0, status; i < n; i++) {
-    wait(&status);
-    if (!status) continue;
+    pid_t who = wait(&status);
+    if (!status || (who == gAll->dying && WIFSIGNALED(status) && gAll->died > 0)) continue;
     printf("not ok: a process ended with status %#x\n", status);
     fflush(stdout);
     __atomic_fetch_add(&gAll->failures, 1, __ATOMIC_RELAXED);
@@ -122,6 +150,8 @@ int main(int argc, char **argv) {
   place::arguments(argc, argv);
   bool procs = argc > 1 && !strcmp(argv[1], "--procs");
   if (procs) argc--, argv++;
+  int hosts = argc > 2 && !strcmp(argv[1], "--hosts") ? atoi(argv[2]) : 0;
+  if (hosts) argc -= 2, argv += 2;
   int n = argc > 1 ? atoi(argv[1]) : 2;
   std::vector<std::string> only(argv + (argc > 2 ? 2 : argc), argv + argc);
   if (char const *s = getenv("GCCL_TEST_SIGNALS")) gSignals = atol(s);
@@ -134,7 +164,10 @@ int main(int argc, char **argv) {
   pthread_barrierattr_init(&shared);
   pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
   pthread_barrier_init(&gAll->meet, &shared, (unsigned)n);
-  (procs ? processes : threads)(n, &only);
+  if (procs || hosts)
+    processes(n, hosts, &only);
+  else
+    threads(n, &only);
   if (gAll->failures) printf("not ok: %d checks failed\n", gAll->failures);
   return gAll->failures ? 1 : 0;
 }

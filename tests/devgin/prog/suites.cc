@@ -3,6 +3,7 @@
 #include "kernels.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace {
 
@@ -101,6 +102,45 @@ void values(Rank &r) {
                     got = (unsigned char)b.mem[65536 + k * 8192 + i];
       CHECK(got == want, "a get of %zu has 0x%02x in byte %zu", kSizes[k], got, i);
     }
+}
+
+/* ---- bulk: puts and gets between all ranks at once, each longer than what any backend has under way ---- */
+
+void bulk(Rank &r) {
+  constexpr size_t bytes = (3 << 20) + 40;
+  ncclDevCommRequirements q = wants(r.n);
+  q.worldGinBarrierCount = 1;
+  Bench b(r, "bulk", bytes * (size_t)(1 + 2 * r.n), q);
+  place::Shared<int> bad;
+  b.ready();
+  b.run(1, 64, K(bulkKernel), b.dev, b.win, bytes, 3, bad);
+  CHECK(*bad == 0, "%d words are wrong", *bad);
+}
+
+/* ---- killed: the last rank's process dies while everybody puts. The kernels of the others end, and their communicators name it, within 5 s. By name; ranks
+ * are processes, and this is the last suite ---- */
+
+void killed(Rank &r) {
+  constexpr size_t bytes = (1 << 20) + 40;
+  Bench &b = *new Bench(r, "killed", bytes * (size_t)(1 + r.n), wants(r.n)); /* stays: it would meet the dead one at its end */
+  b.ready();
+  if (r.rank == r.n - 1) dieSoon();
+  place::Launch l(1, 64);
+  l.deadlineNs = 30 * 1000000000ull;
+  ncclResult_t async = l.start(K(killedKernel), b.dev, b.win, bytes);
+  CHECK(async == ncclSuccess, "the launch gives %d: %s", (int)async, l.error());
+  (void)l.finish(); /* on the CPU it says what ended it */
+  double after = sinceDeath();
+  while (ncclCommGetAsyncError(r.comm, &async) == ncclSuccess && async == ncclSuccess && sinceDeath() < 5) std::this_thread::yield();
+  char who[32];
+  snprintf(who, sizeof who, "rank %d", r.n - 1);
+  CHECK(after > 0 && after < 5, "the kernel ended %.1f s after the death", after);
+  CHECK(async == ncclRemoteError && strstr(ncclGetLastError(r.comm), who), "the communicator says %d: %s", (int)async,
+        ncclGetLastError(r.comm));
+  printf("survivor %d: %.2f s: %s\n", r.rank, after, ncclGetLastError(r.comm));
+  ncclCommAbort(r.comm);
+  CHECK(sinceDeath() < 10, "the abort ended %.1f s after the death", sinceDeath());
+  leaveNow();
 }
 
 /* ---- queues: 16 entries, many puts, several threads and CTAs in one context, every sharing mode and option ---- */
@@ -235,9 +275,10 @@ void full(Rank &r) {
   uint64_t v[2];
   memcpy(v, b.mem + 131072, sizeof v);
   if (r.rank != 0) return;
-  CHECK(*done && v[0] == 50 && v[1] == 50, "done %llu, the value is %llu, the signal in the window %llu", (unsigned long long)*done, (unsigned long long)v[0],
-        (unsigned long long)v[1]);
-  for (size_t i = 0; i < 65536; i++) CHECK((unsigned char)b.mem[65536 + i] == byteOf(0, i), "byte %zu is 0x%02x", i, (unsigned char)b.mem[65536 + i]);
+  CHECK(*done && v[0] == 50 && v[1] == 50, "done %llu, the value is %llu, the signal in the window %llu", (unsigned long long)*done,
+        (unsigned long long)v[0], (unsigned long long)v[1]);
+  for (size_t i = 0; i < 65536; i++)
+    CHECK((unsigned char)b.mem[65536 + i] == byteOf(0, i), "byte %zu is 0x%02x", i, (unsigned char)b.mem[65536 + i]);
 }
 
 /* ---- race: ThreadSanitizer has to find it. Only by name ---- */
@@ -303,8 +344,9 @@ void speed(Rank &r) {
 } // namespace
 
 Suite const gSuites[] = {{"puts", puts, false},         {"sequence", sequence, false}, {"signals", signals, false},
-                         {"local", local, false},       {"values", values, false},     {"queues", queues, false},
-                         {"contexts", contexts, false}, {"barriers", barriers, false}, {"together", together, false},
-                         {"again", again, false},       {"soak", soak, false},         {"behind", behind, true},     {"full", full, true},         {"race", race, true},
-                         {"speed", speed, true}};
+                         {"local", local, false},       {"values", values, false},     {"bulk", bulk, false},
+                         {"queues", queues, false},     {"contexts", contexts, false}, {"barriers", barriers, false},
+                         {"together", together, false}, {"again", again, false},       {"soak", soak, false},
+                         {"behind", behind, true},      {"full", full, true},          {"race", race, true},
+                         {"killed", killed, true},      {"speed", speed, true}};
 int const gSuiteCount = sizeof gSuites / sizeof *gSuites;
