@@ -59,31 +59,32 @@ static CUresult load(gccl_cuda_context *x, char *text, size_t max) {
   return e;
 }
 
-static const unsigned ll_folding[2] = {GCCL_ALL_REDUCE, GCCL_REDUCE_SCATTER}, ll_copying[2] = {GCCL_ALL_GATHER, GCCL_ALL_TO_ALL};
+static const unsigned spin_folding[2] = {GCCL_ALL_REDUCE, GCCL_REDUCE_SCATTER}, spin_copying[2] = {GCCL_ALL_GATHER, GCCL_ALL_TO_ALL};
 
-CUfunction gccl_cuda_ll_kernel(const gccl_cuda_context *x, unsigned coll, unsigned dtype, unsigned op) {
+CUfunction gccl_cuda_spin_kernel(const gccl_cuda_context *x, int method, unsigned coll, unsigned dtype, unsigned op) {
   for (int i = 0; i < 2; i++) {
-    if (ll_folding[i] == coll) return x->ll_fold[i][dtype][op];
-    if (ll_copying[i] == coll) return x->ll_plain[i];
+    if (spin_folding[i] == coll) return x->spin[method].fold[i][dtype][op];
+    if (spin_copying[i] == coll) return x->spin[method].plain[i];
   }
   return NULL;
 }
 
-static CUresult find_ll(gccl_cuda_context *x, unsigned coll, unsigned dtype, unsigned op, CUfunction *out, char *name) {
-  if (gccl_spin_kernel_name(name, GCCL_SPIN_LL_METHOD, coll, dtype, op)) return CUDA_SUCCESS; /* there is none */
+static CUresult find_spin(gccl_cuda_context *x, int method, unsigned coll, unsigned dtype, unsigned op, CUfunction *out, char *name) {
+  if (gccl_spin_kernel_name(name, method, coll, dtype, op)) return CUDA_SUCCESS; /* there is none */
   return find(x, name, out);
 }
 
-CUresult gccl_cuda_ll_load(gccl_cuda_context *x, char *text, size_t max) {
+CUresult gccl_cuda_spin_load(gccl_cuda_context *x, int method, char *text, size_t max) {
   char name[GCCL_KERNEL_NAME] = "";
   CUresult e = CUDA_SUCCESS;
   pthread_mutex_lock(&lock);
-  for (int i = 0; i < 2 && !x->ll_loaded && !e; i++) {
-    e = find_ll(x, ll_copying[i], 0, 0, &x->ll_plain[i], name);
+  for (int i = 0; i < 2 && !x->spin[method].loaded && !e; i++) {
+    e = find_spin(x, method, spin_copying[i], 0, 0, &x->spin[method].plain[i], name);
     for (unsigned type = 0; type < 12 && !e; type++)
-      for (unsigned op = 0; op < GCCL_WORK_OPS && !e; op++) e = find_ll(x, ll_folding[i], type, op, &x->ll_fold[i][type][op], name);
+      for (unsigned op = 0; op < GCCL_WORK_OPS && !e; op++)
+        e = find_spin(x, method, spin_folding[i], type, op, &x->spin[method].fold[i][type][op], name);
   }
-  x->ll_loaded |= !e;
+  x->spin[method].loaded |= !e;
   pthread_mutex_unlock(&lock);
   if (e) snprintf(text, max, "%s on device %d (%s): error %d (%s)", name, x->ordinal, x->name, e, gccl_cuda_text(e));
   return e;

@@ -47,9 +47,10 @@ struct gccl_cuda_context {
   CUfunction fold[3][12][GCCL_WORK_OPS]; /* all-reduce, reduce-scatter, reduce; type; operator */
   CUfunction plain[GCCL_NUM_COLLS];
   CUfunction wait;
-  CUfunction ll_fold[2][12][GCCL_WORK_OPS],
-      ll_plain[2]; /* all-reduce, reduce-scatter; all-gather, all-to-all. Loaded for the first lanes */
-  int ll_loaded;
+  struct {                                           /* of a method of kernels.h; loaded for the first lanes */
+    CUfunction fold[2][12][GCCL_WORK_OPS], plain[2]; /* all-reduce, reduce-scatter; all-gather, all-to-all */
+    int loaded;
+  } spin[2];
   pthread_mutex_t lock;
   gccl_cuda_event *free; /* of the pool */
   struct {
@@ -78,9 +79,10 @@ gccl_cuda_context *gccl_cuda_context_get(int device, char *text, size_t max);
 void gccl_cuda_context_ref(gccl_cuda_context *);
 void gccl_cuda_context_put(gccl_cuda_context *);
 CUfunction gccl_cuda_kernel(const gccl_cuda_context *, unsigned coll, unsigned dtype, unsigned op);
-/* The same of LL kernels, which have to be loaded before: 0, or an error and a text. Preconditions: the context is current. */
-CUfunction gccl_cuda_ll_kernel(const gccl_cuda_context *, unsigned coll, unsigned dtype, unsigned op);
-CUresult gccl_cuda_ll_load(gccl_cuda_context *, char *text, size_t max);
+/* The same of spinning kernels, which have to be loaded before: 0, or an error and a text. method: enum gccl_spin_method, DIRECT or LL.
+ * Preconditions: the context is current. */
+CUfunction gccl_cuda_spin_kernel(const gccl_cuda_context *, int method, unsigned coll, unsigned dtype, unsigned op);
+CUresult gccl_cuda_spin_load(gccl_cuda_context *, int method, char *text, size_t max);
 /* Makes the context current in this thread; leave gives back what was before. */
 CUresult gccl_cuda_enter(const gccl_cuda_context *, CUcontext *before);
 void gccl_cuda_leave(const gccl_cuda_context *, CUcontext before);

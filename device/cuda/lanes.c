@@ -25,9 +25,16 @@ static unsigned beside(const gccl_cuda_hello *all, int n, int q, int process) {
   return k;
 }
 
-/* What all ranks find alike. Returns the blocks that a rank may have, or 0 and why. */
-static unsigned blocks_for(const gccl_cuda_comm *d, const gccl_cuda_hello *all, char *why, size_t max) {
-  unsigned blocks = GCCL_LL_BLOCKS;
+static unsigned in_process(const gccl_cuda_hello *all, int n, int q) {
+  unsigned k = 0;
+  for (int r = 0; r < n; r++) k += all[r].process == all[q].process;
+  return k;
+}
+
+/* What all ranks find alike. Returns the blocks that a rank may have, or 0 and why; *direct: large sizes are asked for too. */
+static unsigned blocks_for(const gccl_cuda_comm *d, const gccl_cuda_hello *all, int *direct, char *why, size_t max) {
+  unsigned blocks = GCCL_SPIN_BLOCKS;
+  *direct = 1;
   if (d->stage) {
     snprintf(why, max, "ranks are on several hosts");
     return 0;
@@ -38,8 +45,14 @@ static unsigned blocks_for(const gccl_cuda_comm *d, const gccl_cuda_hello *all, 
       snprintf(why, max, "the settings of rank %d do not ask for it", q);
       return 0;
     }
+    *direct &= all[q].spin == GCCL_SPIN_ALWAYS;
     if (all[q].spin != GCCL_SPIN_ALWAYS && shared > 1) {
       snprintf(why, max, "%u ranks share the GPU of rank %d, whose GCCL_CUDA_EXECUTOR is not spin", shared, q);
+      return 0;
+    }
+    /* cuMemHostUnregister at the end of a communicator waits for the other ranks' kernels, which may wait for what this thread calls next. */
+    if (all[q].spin != GCCL_SPIN_ALWAYS && in_process(all, d->nranks, q) > 1) {
+      snprintf(why, max, "%u ranks share the process of rank %d, whose GCCL_CUDA_EXECUTOR is not spin", in_process(all, d->nranks, q), q);
       return 0;
     }
     if (streams > 1 && streams > all[q].queues) {
@@ -63,8 +76,11 @@ int gccl_cuda_lanes_offer(gccl_cuda_comm *d, const gccl_cuda_hello *all) {
   gccl_cuda_lanes *l = d->lanes = calloc(1, sizeof *l);
   gccl_cuda_span s;
   if (!l) return GCCL_RC_SYSTEM;
-  l->blocks = blocks_for(d, all, l->why, sizeof l->why);
-  if (!l->blocks) return 0;
+  int direct;
+  unsigned blocks = blocks_for(d, all, &direct, l->why, sizeof l->why);
+  l->blocks = blocks < GCCL_LL_BLOCKS ? blocks : GCCL_LL_BLOCKS;
+  l->direct = direct ? blocks : 0;
+  if (!blocks) return 0;
   l->bytes = gccl_align(gccl_spin_area_bytes((unsigned)d->nranks), 256);
   l->n = ROOM / l->bytes < 2 ? 2 : ROOM / l->bytes > MOST_LANES ? MOST_LANES : (unsigned)(ROOM / l->bytes);
   memset(ref_of(d, d->rank), 0, sizeof(gccl_cuda_ref));
@@ -103,7 +119,8 @@ static int link_all(gccl_cuda_comm *d, char *text, size_t max) {
     snprintf(text, max, "%s", l->why);
     return GCCL_RC_CUDA;
   }
-  if (gccl_cuda_ll_load(d->cx, text, max)) return GCCL_RC_CUDA;
+  if (gccl_cuda_spin_load(d->cx, GCCL_SPIN_LL_METHOD, text, max)) return GCCL_RC_CUDA;
+  if (l->direct && gccl_cuda_spin_load(d->cx, GCCL_SPIN_DIRECT, text, max)) return GCCL_RC_CUDA;
   uint32_t *abort = gccl_cuda_abort_word(d, &e);
   if (!abort) {
     snprintf(text, max, "a word of pinned memory that ends the waits of kernels: error %d (%s)", e, gccl_cuda_text(e));
@@ -136,8 +153,9 @@ int gccl_cuda_link(gccl_cuda_comm *d, char *text, size_t max) {
   gccl_cuda_leave(d->cx, before);
   if (rc) return -rc;
   d->ll_bytes = (uint64_t)l->blocks * GCCL_LL_ITEMS * 8;
-  snprintf(text, max, "up to %llu bytes of a rank for another one, in %.1f MiB of device memory a rank for eager calls and %u graphs",
-           (unsigned long long)d->ll_bytes, (double)(l->n * l->bytes) / (1 << 20), l->n - 1);
+  snprintf(text, max, "up to %llu bytes of a rank for another one%s, in %.1f MiB of device memory a rank for eager calls and %u graphs",
+           (unsigned long long)d->ll_bytes, l->direct ? " and any size in symmetric windows" : "", (double)(l->n * l->bytes) / (1 << 20),
+           l->n - 1);
   return 1;
 }
 

@@ -162,7 +162,8 @@ CUresult gccl_cuda_copy(CUstream, CUdeviceptr from, CUdeviceptr to, uint64_t byt
 
 /* lanes.c: where kernels of all ranks of a communicator meet. */
 typedef struct gccl_cuda_lanes {
-  unsigned blocks;                        /* most of a kernel; 0: there are no lanes, as all ranks find alike */
+  unsigned blocks;                        /* most of an LL kernel; 0: there are no lanes, as all ranks find alike */
+  unsigned direct;                        /* most of a direct kernel; 0: they are not asked for */
   char why[256];                          /* there are none, or no memory for them */
   unsigned n;                             /* lanes: one for eager launches, the others for graphs in turn */
   uint64_t bytes;                         /* of a lane */

@@ -96,7 +96,7 @@ static inline uint32_t gccl_table_start(uint64_t key) { return (uint32_t)(key * 
 
 struct gccl_op;
 
-/* Kernels of all ranks that wait for each other, in place of one rank's for all: never; where every rank has a GPU of its own; wherever it can be. */
+/* Kernels of all ranks that wait for each other, in place of one rank's for all: never; where every rank has a GPU and a process of its own; wherever it can be. */
 enum gccl_spin_wish { GCCL_SPIN_NEVER, GCCL_SPIN_ALONE, GCCL_SPIN_ALWAYS };
 
 struct ncclComm {

@@ -39,7 +39,7 @@ var gcclDefs = []Def{
 	{ID: GCCLCudaLibrary, Name: "GCCL_CUDA_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
 		Text: "Path of the CUDA driver library to load in place of libcuda.so.1: for tests with a stand-in, which brings its own kernels."},
 	{ID: GCCLCudaExecutor, Name: "GCCL_CUDA_EXECUTOR", Type: TypeEnum, Default: "auto", Values: []string{"auto", "kernels", "copies", "spin"}, Subsys: "coll", Strict: true,
-		Text: "What works on the GPUs of one host. kernels: one rank's kernel for all ranks. copies: what only moves data by copies of the driver, which launch no kernel; the executing rank's setting counts. spin: a kernel of each rank, which wait for each other on the GPU, for what they can do, if all ranks ask for it. auto: copies with NCCL_CTA_POLICY_ZERO; otherwise spin for small sizes where every rank has a GPU of its own, and kernels."},
+		Text: "What works on the GPUs of one host. kernels: one rank's kernel for all ranks. copies: what only moves data by copies of the driver, which launch no kernel; the executing rank's setting counts. spin: a kernel of each rank, which wait for each other on the GPU, for small sizes and in symmetric windows, if all ranks ask for it. auto: copies with NCCL_CTA_POLICY_ZERO; otherwise spin for small sizes where every rank has a GPU and a process of its own, and kernels."},
 	{ID: GCCLLibrary, Name: "GCCL_LIBRARY", Type: TypeString, Default: "", Subsys: "init", Strict: true,
 		Text: "File of this library that the Python package loads in place of its own; programs in C are not concerned."},
 	{ID: GCCLTuneFile, Name: "GCCL_TUNE_FILE", Type: TypeString, Default: "", Subsys: "coll", Strict: true,

@@ -159,7 +159,7 @@ func TestExecutorLine(t *testing.T) {
 		{[]string{"NCCL_CTA_POLICY=ZERO"}, "data moves by copies of the driver, because the CTA policy is ZERO"},
 		{[]string{"NCCL_CTA_POLICY=ZERO", "GCCL_CUDA_EXECUTOR=kernels"}, "data moves by kernels, because GCCL_CUDA_EXECUTOR"},
 		{[]string{"GCCL_CUDA_EXECUTOR=copies"}, "data moves by copies of the driver, because GCCL_CUDA_EXECUTOR"},
-		{[]string{"GCCL_CUDA_EXECUTOR=spin"}, "a kernel of each rank for up to 16384 bytes"},
+		{[]string{"GCCL_CUDA_EXECUTOR=spin"}, "a kernel of each rank for up to 16384 bytes of a rank for another one and any size in symmetric windows"},
 		{[]string{"GCCL_CUDA_EXECUTOR=spin", "GCCL_FAKE_SMS=1"}, "not a kernel of each rank, because 2 ranks share the 1 multiprocessors"},
 		{[]string{"GCCL_FAKE_DEVICES=2", "GCCL_TEST_DEVICES=2"}, "a kernel of each rank for up to 32768 bytes"},
 		{[]string{"GCCL_FAKE_DEVICES=2", "GCCL_TEST_DEVICES=2", "GCCL_CUDA_EXECUTOR=kernels"}, "executor: one rank for all"},
@@ -231,14 +231,18 @@ func TestSpin(t *testing.T) {
 		s.env = env
 		check(t, own, s)
 	}
-	for _, name := range []string{"numbers", "matrix", "groups", "streams", "nonblocking", "children", "ending"} {
+	for _, name := range []string{"numbers", "matrix", "pairs", "groups", "streams", "windows", "nonblocking", "children", "ending"} {
 		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"procs"}, env: env})
 	}
-	// A GPU for each rank: by default. Threads of one process then use its streams as they like.
+	// A GPU and a process for each rank: by default.
+	devices := []string{"GCCL_FAKE_DEVICES=3", "GCCL_TEST_DEVICES=3"}
 	for _, name := range []string{"numbers", "matrix", "groups", "streams"} {
-		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"threads"}, env: []string{"GCCL_FAKE_DEVICES=3", "GCCL_TEST_DEVICES=3"}})
+		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"procs"}, env: devices})
 	}
-	env = append(env, "GCCL_FAKE_DEVICES=3", "GCCL_TEST_DEVICES=3")
+	env = append(env, devices...)
+	for _, name := range []string{"numbers", "matrix"} { // any stream of a GPU that is a thread's own
+		check(t, hostapi, suite{name: name, ranks: []int{3}, launches: []string{"threads"}, env: env})
+	}
 	for _, name := range []string{"spin", "waits", "fill", "manystreams", "mixing"} {
 		check(t, own, suite{name: name, ranks: []int{3}, launches: []string{"threads"}, env: env})
 	}

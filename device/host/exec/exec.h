@@ -50,7 +50,7 @@ typedef struct gccl_op {
   uint8_t traced, stepped, cut; /* its run is in the trace; the op at pc is; some op is not */
   gccl_flow *flow;              /* NULL: the buffers are there */
   uint8_t hidden;               /* GPU buffers that other processes cannot open: device/cuda/lend.c */
-  uint8_t spins;                /* every rank's own kernel does it: device/cuda/spin.c */
+  uint8_t spins;                /* every rank's own kernel does it, and how: device/cuda/spin.c */
 
   /* State. */
   uint8_t phase, send_kind, recv_kind, scaled, fold;

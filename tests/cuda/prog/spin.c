@@ -1,8 +1,10 @@
 /* spin.c: kernels of all ranks that wait for each other on the GPU (GCCL_CUDA_EXECUTOR=spin), between collectives that one rank's kernel does
  * for all: in one stream and in several, in groups of which not all ranks have the same messages, in graphs, and ranks whose settings differ. */
+#include <dlfcn.h>
+
 #include "gpu.h"
 
-enum { TINY = 2, SMALL = 1000, LARGE = 50000, ROUNDS = 12 };
+enum { TINY = 2, SMALL = 1000, LARGE = 50000, ROUNDS = 8 };
 
 int gpu_spins(void) {
   const char *v = getenv("GCCL_CUDA_EXECUTOR");
@@ -103,7 +105,7 @@ static void graphs(struct team *t, void *s[][2]) {
     for (int twice = 0; twice < 2; twice++) EACH(t, "captured", into(&in, &out, i, t->comm[i], g[k][i].stream));
     if (!graphs_end(t, g[k])) return;
   }
-  for (int round = 0; round < 2 * MANY; round++) {
+  for (int round = 0; round < MANY + 5; round++) {
     conf_at(t->first, "graph %d of %d", round % MANY, MANY);
     sums_put(&in, t, round);
     sums_put(&other, t, round);
@@ -181,6 +183,90 @@ static void forked(struct team *t, void *s[][2]) {
   sums_free(&big, t);
 }
 
+/* Launches of this process since count; -1: the driver does not count. */
+static long launched(int begin) {
+  void (*count)(void);
+  const char *(*calls)(unsigned i, unsigned long *n);
+  *(void **)&count = dlsym(RTLD_DEFAULT, "gccl_fake_count");
+  *(void **)&calls = dlsym(RTLD_DEFAULT, "gccl_fake_calls");
+  if (!count || !calls) return -1;
+  if (begin) count();
+  unsigned long n = 0;
+  const char *s;
+  for (unsigned i = 0; (s = calls(i, &n)); i++)
+    if (!strcmp(s, "cuLaunchKernel")) return (long)n;
+  return 0;
+}
+
+/* Large sizes in symmetric windows, at places of their own: eager, in turn with small ones, and in a graph. */
+static void symmetric(struct team *t, void *s[][2]) {
+  enum { SHIFT = 52, BYTES = 4 * LARGE, ALL = 2 * 16384 };
+  struct buf b[CONF_MAX_RANKS];
+  ncclWindow_t win[CONF_MAX_RANKS];
+  struct graph g[CONF_MAX_RANKS] = {0};
+  struct sums small;
+  int n = t->nranks;
+  size_t recv = SHIFT + BYTES + 12, parts = recv + BYTES + 4, half = parts + ALL, whole = half + (size_t)n * ALL;
+  if (!sums_new(&small, t, TINY)) return;
+  for (int i = 0; i < t->nlocal; i++)
+    if (!buf_nccl(&b[i], t->first + i, whole)) return;
+  EACH(t, "ncclCommWindowRegister", ncclCommWindowRegister(t->comm[i], b[i].at, whole, &win[i], NCCL_WIN_COLL_SYMMETRIC));
+  for (int round = 0; round < ROUNDS; round++) {
+    int replay = round >= ROUNDS / 2;
+    conf_at(t->first, "symmetric windows, round %d", round);
+    for (int i = 0; i < t->nlocal; i++) {
+      for (int j = 0; j < LARGE; j++) {
+        int32_t v = round * j + t->first + i;
+        memcpy(b[i].copy + SHIFT + 4 * j, &v, 4);
+      }
+      memset(b[i].copy + parts, t->first + i + round, ALL);
+      buf_put(&b[i], 0, whole);
+    }
+    sums_put(&small, t, round);
+    conf_barrier(t);
+    launched(1);
+    if (round == ROUNDS / 2 && !graphs_begin(t, g)) return;
+    if (round <= ROUNDS / 2)
+      EACH(t, "all-reduce in windows",
+           ncclAllReduce(b[i].at + SHIFT, b[i].at + recv, LARGE, ncclInt32, ncclSum, t->comm[i], replay ? g[i].stream : s[i][0]));
+    long made = launched(0);
+    if (!replay && n > 1 && made >= 0 && W->launch == LAUNCH_PROCS && made != 1)
+      conf_fail(t->first, "%ld launches, not one of each rank", made);
+    if (round <= ROUNDS / 2)
+      EACH(t, "all-gather in windows",
+           ncclAllGather(b[i].at + parts, b[i].at + half, ALL, ncclInt8, t->comm[i], replay ? g[i].stream : s[i][1]));
+    if (round == ROUNDS / 2 && !graphs_end(t, g)) return;
+    if (replay) {
+      conf_barrier(t);
+      graphs_replay(t, g);
+      graphs_settle(t, g);
+    }
+    EACH(t, "a small one between", sums_call(&small, i, t->comm[i], s[i][0]));
+    settle(t, s);
+    if (!sums_check(&small, t, round, "a small one between")) break;
+    for (int i = 0; i < t->nlocal; i++) {
+      buf_get(&b[i], 0, whole);
+      for (int j = 0; j < LARGE; j++) {
+        int32_t got, want = n * round * j + n * (n - 1) / 2;
+        memcpy(&got, b[i].copy + recv + 4 * j, 4);
+        if (got == want) continue;
+        conf_fail(t->first + i, "all-reduce in windows: index %d: want %d, got %d", j, want, got);
+        break;
+      }
+      for (int q = 0; q < n; q++)
+        if (b[i].copy[half + (size_t)q * ALL] != (unsigned char)(q + round) ||
+            b[i].copy[half + (size_t)(q + 1) * ALL - 1] != (unsigned char)(q + round))
+          conf_fail(t->first + i, "all-gather in windows: the part of rank %d", q);
+    }
+  }
+  conf_barrier(t);
+  graphs_drop(t, g);
+  EACH(t, "ncclCommWindowDeregister", ncclCommWindowDeregister(t->comm[i], win[i]));
+  conf_barrier(t);
+  for (int i = 0; i < t->nlocal; i++) buf_free(&b[i], t->first + i);
+  sums_free(&small, t);
+}
+
 /* One rank's setting is another one: all of them do without. */
 static void disagreed(struct team *t, void *s[][2]) {
   ncclComm_t comm[CONF_MAX_RANKS];
@@ -206,6 +292,7 @@ void suite_spin(struct team *t) {
   grouped(t, s, 1);
   graphs(t, s);
   forked(t, s);
+  symmetric(t, s);
   disagreed(t, s);
   for (int i = 0; i < t->nlocal; i++) {
     mem_rank(t->first + i);
