@@ -58,6 +58,7 @@ typedef struct {
   int in_payload;      /* a head was read and its payload is not complete */
   int waits;           /* for the place of the payload: nothing more is read until the caller names it */
   uint64_t need;       /* bytes of it that are missing */
+  uint32_t fill;       /* bytes of the filling behind it that are missing */
   unsigned char *into; /* NULL: dropped */
   unsigned char small[GCCL_NET_TEXT];
   unsigned char buffer[SOCK_BUFFER];

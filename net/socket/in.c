@@ -40,6 +40,7 @@ void in_begin(stream *s) {
   conn *c = s->c;
   frame *f = &s->in;
   s->need = f->len;
+  s->fill = (uint32_t)(frame_room(f->len) - f->len);
   s->waits = 0;
   s->into = s->small; /* frame_wrong has checked that all but DATA fit */
   if (!frame_numbered(f)) return;

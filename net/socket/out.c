@@ -21,8 +21,8 @@ int out_take(conn *c, const gccl_net_wr *w, char *why) {
   o->loff = w->loff;
   if (w->remote) o->key = w->remote->key[0];
   if (w->op == GCCL_NET_PUT || w->op == GCCL_NET_GET || w->op == GCCL_NET_SEND) {
-    o->local = w->local->addr + w->loff;
-    o->mine = gccl_mrt_key((const gccl_mrt_entry *)w->local);
+    o->local = w->local ? w->local->addr + w->loff : (const unsigned char *)(uintptr_t)w->loff;
+    if (w->local) o->mine = gccl_mrt_key((const gccl_mrt_entry *)w->local);
   } else if (w->op != GCCL_NET_FLUSH) {
     memcpy(o->data, w->data, w->bytes);
   }
@@ -55,7 +55,7 @@ static void give(conn *c, stream *s, uint64_t seq) {
   segment *g = &c->window[seq % FRAME_WINDOW];
   c->carrier[seq % FRAME_WINDOW] = (int16_t)s->index;
   s->queue[s->tail++ % SOCK_QUEUE] = seq;
-  s->queued += sizeof(frame) + g->head.len;
+  s->queued += sizeof(frame) + frame_room(g->head.len);
 }
 
 /* Makes the next frame. Returns its segment, or NULL when the window or the streams are full. */
@@ -68,6 +68,7 @@ static segment *next_frame(conn *c, uint8_t kind, uint32_t len, stream **on) {
   g->head.len = len;
   g->head.seq = c->seq;
   g->from = NULL;
+  memset(g->data, 0, sizeof g->data);
   return g;
 }
 

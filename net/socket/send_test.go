@@ -51,6 +51,41 @@ func TestSendWaitsForItsPlace(t *testing.T) {
 	}
 }
 
+// Over one stream sources may be any memory, and odd lengths and what is behind them stay apart.
+func TestSourcesAnywhere(t *testing.T) {
+	const most = 1<<20 + 3
+	var in []*Injected
+	p := conformance.NewPair(t, with(Config{Threads: 1, Sockets: 1}, Faults{Seed: 9, Short: 20_000}, &in), 16)
+	from, fromAt := conformance.Alloc(most)
+	to, toAt := conformance.Alloc(most + 64)
+	t.Cleanup(func() { conformance.Free(from); conformance.Free(to) })
+	there, err := transport.Register(p.Endpoint(1), toAt, most+64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := transport.Import(p.Conn(0), there.Blob())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range from {
+		from[i] = byte(i*5 + i>>8 + 1)
+	}
+	for i, size := range []int{1, 63, 64, 65, 127, 128, 129, 4095, 4097, 65_537, most, 3} {
+		clear(to)
+		p.Post(0, transport.Work{Op: transport.Put, LocalOff: uint64(fromAt), Bytes: uint64(size), Remote: remote, Off: 5},
+			transport.Work{Op: transport.Msg, Data: []byte{byte(i)}})
+		if m := p.Message(1); len(m) != 1 || int(m[0]) != i {
+			t.Fatalf("message %v, want %d", m, i)
+		}
+		if !bytes.Equal(to[5:5+size], from[:size]) || !bytes.Equal(to[:5], make([]byte, 5)) || !bytes.Equal(to[5+size:], make([]byte, len(to)-5-size)) {
+			t.Fatalf("%d bytes are wrong", size)
+		}
+	}
+	if _, err := transport.Post(p.Conn(0), transport.Work{Op: transport.Get, LocalOff: uint64(fromAt), Bytes: 8, Remote: remote}); err == nil {
+		t.Error("a GET into memory that is not registered was taken")
+	}
+}
+
 // With several streams one may die whose bytes would have to go behind some that wait: there SENDs are refused.
 func TestSendNeedsOneStream(t *testing.T) {
 	p := conformance.NewPair(t, with(Config{Threads: 1, Sockets: 2}, Faults{}, new([]*Injected)), 16)
@@ -63,5 +98,8 @@ func TestSendNeedsOneStream(t *testing.T) {
 	_, err = transport.Post(p.Conn(0), transport.Work{Op: transport.Send, Local: local, Bytes: 16})
 	if err == nil || !strings.Contains(err.Error(), "operation 6") {
 		t.Errorf("refused with %v", err)
+	}
+	if _, err = transport.Post(p.Conn(0), transport.Work{Op: transport.Put, LocalOff: uint64(at), Bytes: 16}); err == nil || !strings.Contains(err.Error(), "local registration") {
+		t.Errorf("a source without a registration refused with %v", err)
 	}
 }

@@ -22,6 +22,6 @@ gccl_net_conn *gccl_socket_conn(gccl_net_ep *, int32_t peer, const int *fds, con
 void gccl_socket_start(gccl_net_conn *);
 void gccl_socket_seal(void *head);
 
-enum { GCCL_SOCKET_HEAD = 48 };
+enum { GCCL_SOCKET_HEAD = 64 };
 
 #endif

@@ -92,7 +92,7 @@ static void build_batch(stream *s) {
     segment *g = &s->out[s->out_end++];
     g->head = w->head;
     g->from = w->from;
-    if (!w->from) memcpy(g->data, w->data, w->head.len);
+    if (!w->from) memcpy(g->data, w->data, sizeof g->data); /* the filling too: zeros from next_frame */
     bytes += w->head.len;
   }
   if (first && c->want_ack && !s->out_end) build(s, FRAME_ACK, 0);
@@ -106,14 +106,17 @@ static void build_batch(stream *s) {
   }
 }
 
+static const unsigned char filling[FRAME_LINE];
+
 /* The bytes of out that have not gone. */
 static int pieces(stream *s, struct iovec *v) {
   int n = 0;
   uint64_t skip = s->done;
   for (uint32_t i = s->out_at; i < s->out_end; i++) {
     segment *g = &s->out[i];
-    struct iovec part[2] = {{&g->head, sizeof g->head}, {g->from ? (void *)g->from : g->data, g->head.len}};
-    for (int k = 0; k < 2; k++) {
+    uint64_t room = frame_room(g->head.len), whole = g->from ? g->head.len : room;
+    struct iovec part[3] = {{&g->head, sizeof g->head}, {g->from ? (void *)g->from : g->data, whole}, {(void *)filling, room - whole}};
+    for (int k = 0; k < 3; k++) {
       if (skip >= part[k].iov_len) {
         skip -= part[k].iov_len;
         continue;
@@ -128,7 +131,7 @@ static int pieces(stream *s, struct iovec *v) {
 static void gone(stream *s, uint64_t bytes) {
   s->done += bytes;
   while (s->out_at != s->out_end) {
-    uint64_t whole = sizeof(frame) + s->out[s->out_at].head.len;
+    uint64_t whole = sizeof(frame) + frame_room(s->out[s->out_at].head.len);
     if (s->done < whole) return;
     s->done -= whole;
     if (frame_numbered(&s->out[s->out_at].head)) {
@@ -142,7 +145,7 @@ static void gone(stream *s, uint64_t bytes) {
 /* Sends until nothing waits or the kernel takes no more. */
 void stream_send(stream *s) {
   endpoint *ep = of(s->c);
-  struct iovec v[2 * SOCK_BATCH];
+  struct iovec v[3 * SOCK_BATCH];
   for (int tries = 0; !s->dead;) {
     if (s->out_at == s->out_end) build_batch(s);
     if (s->out_at == s->out_end) return;
@@ -197,6 +200,10 @@ static void parse(stream *s) {
     s->in_at += (uint32_t)n;
     take(s, n);
     if (s->need) return;
+    n = s->in_end - s->in_at < s->fill ? s->in_end - s->in_at : s->fill;
+    s->in_at += (uint32_t)n;
+    s->fill -= (uint32_t)n;
+    if (s->fill) return;
     frame_done(s);
   }
 }
@@ -232,7 +239,7 @@ int stream_receive(stream *s) {
     uint64_t to_payload = (uint64_t)r < direct ? (uint64_t)r : direct;
     if (to_payload) {
       take(s, to_payload);
-      if (!s->need) frame_done(s);
+      if (!s->need && !s->fill) frame_done(s);
     }
     s->in_end += (uint32_t)((uint64_t)r - to_payload);
     parse(s);

@@ -105,7 +105,9 @@ struct gccl_net_conn {
   gccl_net_fault fault;
   gccl_net_stats stats;
   int lazy; /* set by the caller before anything arrives: nobody waits for the completions of the peer's work, so acknowledge late (socket) */
-  int sends; /* set by the transport: it carries GCCL_NET_SEND, which asks for no registration of the receiver and no news of it (socket) */
+  /* Set by the transport (socket): it carries GCCL_NET_SEND, which asks for no registration of the receiver and no news of it, and the
+   * source of a PUT or a SEND may be any memory of this process: local is NULL then, and loff its address. */
+  int sends;
   /* For them, set by the caller before anything arrives: the place of this part of the SEND with that number, which stays
    * until all of it is covered by a message. NULL: there is none yet, poll asks again, and wait may return at once meanwhile.
    * GCCL_NET_NOWHERE: there will be none, and the connection fails. */
@@ -250,7 +252,8 @@ __attribute__((unused)) static int gccl_net_check(const gccl_net_conn *c, const 
   int moves = w->op == GCCL_NET_PUT || w->op == GCCL_NET_GET;
   if (w->op < GCCL_NET_PUT || w->op > (c->sends ? GCCL_NET_SEND : GCCL_NET_FLUSH))
     return gccl_net_why(why, GCCL_NET_EINVAL, "%s: work request has operation %u", c->ops->name, w->op);
-  if ((moves || w->op == GCCL_NET_SEND) && (!w->local || !gccl_net_within(w->local->bytes, w->loff, w->bytes)))
+  int anywhere = c->sends && !w->local && w->op != GCCL_NET_GET;
+  if ((moves || w->op == GCCL_NET_SEND) && !anywhere && (!w->local || !gccl_net_within(w->local->bytes, w->loff, w->bytes)))
     return gccl_net_why(why, GCCL_NET_EINVAL, "%llu bytes at offset %llu are not inside the local registration of %llu bytes",
                         (unsigned long long)w->bytes, (unsigned long long)w->loff, (unsigned long long)(w->local ? w->local->bytes : 0));
   if ((moves || w->op == GCCL_NET_PUT_INLINE) && (!w->remote || !gccl_net_within(w->remote->bytes, w->roff, w->bytes)))
