@@ -115,7 +115,7 @@ enum { GCCL_CMD_TRACKED = 1 }; /* flags: gccl_port.done of the peer counts its c
 typedef struct {
   uint8_t kind, flags, place, message_bytes;
   int32_t peer;
-  const void *src; /* in this rank's area, in a mirror, or in a registered window */
+  const void *src; /* in this rank's area, in a mirror, or in a registered window; where port.anywhere says so, in any memory */
   uint64_t bytes, off;
   uint32_t window;
   uint32_t put; /* number in the trace; 0: not traced */
@@ -128,6 +128,7 @@ struct gccl_port {
   gccl_cmd *ring;
   uint32_t mask, nremote;
   uint64_t *done;                                 /* by rank: tracked commands that have completed; agent writes */
+  uint8_t *anywhere;                              /* by rank: whether the source of a put may be any memory of this process */
   int (*help)(gccl_port *);                       /* runs the port in the caller; 1 if anything moved. Any thread */
   _Alignas(2 * GCCL_LINE) _Atomic(uint64_t) head; /* commands stored; the executor's */
   _Alignas(2 * GCCL_LINE) _Atomic(uint64_t) tail; /* commands taken */

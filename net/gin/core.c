@@ -29,7 +29,8 @@ gin *gin_new(int32_t rank, int32_t nranks, struct ncclComm *comm) {
   g->peer = calloc(n, sizeof *g->peer);
   g->dirty = calloc(n, sizeof *g->dirty);
   g->port.done = calloc(n, sizeof *g->port.done);
-  if (!g->peer || !g->dirty || !g->port.done) {
+  g->port.anywhere = calloc(n, sizeof *g->port.anywhere);
+  if (!g->peer || !g->dirty || !g->port.done || !g->port.anywhere) {
     gin_free(g);
     return NULL;
   }
@@ -48,6 +49,7 @@ void gin_free(gin *g) {
   gin_lanes_close(g);
   free(g->port.ring);
   free(g->port.done);
+  free(g->port.anywhere);
   free(g->peer);
   free(g->dirty);
   free(g);
@@ -60,6 +62,7 @@ void gin_connect(gin *g, int32_t rank, int endpoint, gccl_net_conn *conn) {
   p->endpoint = (uint8_t)endpoint;
   p->conn = conn;
   if (conn) conn->user = p;
+  g->port.anywhere[rank] = conn && conn->sends;
   p->nwork = p->first = 0;
   p->faulted = 0;
   p->sent = p->received = 0;
@@ -172,6 +175,12 @@ int gin_local(gin *g, gin_peer *p, gccl_net_wr *w, const void *at, uint64_t byte
   }
   for (int i = 0; i < GIN_WINDOWS && !r; i++)
     if (g->window[i].number && inside(&g->window[i].local, at, bytes)) r = &g->window[i].local;
+  if (!r && p->conn && p->conn->sends && w->op == GCCL_NET_PUT) {
+    w->local = NULL;
+    w->loff = (uint64_t)(uintptr_t)at;
+    w->bytes = bytes;
+    return 1;
+  }
   if (!r) return 0;
   w->local = r->mr[p->endpoint];
   w->loff = (uint64_t)((const char *)at - r->base);

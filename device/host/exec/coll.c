@@ -38,6 +38,10 @@ typedef struct {
   gccl_reduce_dst *dst;
   uint64_t filled[2 * GCCL_MAX_EDGES]; /* bytes in the slot of an out-edge that has not been signalled */
   uint32_t sent[2 * GCCL_MAX_EDGES], waited[2 * GCCL_MAX_EDGES], consumed[2 * GCCL_MAX_EDGES]; /* by edge of the plan */
+  /* With a port, by edge: how many slots pass in the operation; what is put next, if it is not the slot; the last put of that kind. */
+  uint32_t total[2 * GCCL_MAX_EDGES];
+  const char *source[2 * GCCL_MAX_EDGES];
+  uint64_t direct[2 * GCCL_MAX_EDGES];
 } scratch;
 
 static scratch *scratch_of(struct ncclComm *c) {
@@ -88,6 +92,25 @@ static int countable(gccl_op *x) {
                   c->rank, gccl_coll_names[x->coll], (unsigned long long)x->count, gccl_type_names[x->dtype], x->rounds,
                   (unsigned long long)c->geo.stage_bytes);
   return 0;
+}
+
+/* How many slots pass over each edge. */
+static void count_slots(const gccl_op *x) {
+  scratch *s = x->comm->exec;
+  const gccl_lop *op = gccl_lowered_ops(x->plan);
+  memset(s->total, 0, sizeof s->total);
+  for (uint32_t k = 0, times = x->rounds; k < x->plan->nops; k++) {
+    if (op[k].kind == GCCL_OP_LOOP) times = x->rounds * op[k].n;
+    if (op[k].kind == GCCL_OP_END) times = x->rounds;
+    if (op[k].kind == GCCL_OP_SIGNAL && op[k].sync != GCCL_SYNC_STEP) s->total[op[k].edge] += times;
+  }
+}
+
+/* Whether writing into the receive buffer may change what the send buffer holds. */
+static int overlap(const gccl_op *x) {
+  uintptr_t send = (uintptr_t)x->send, recv = (uintptr_t)x->recv;
+  uint64_t part = x->part * x->esize;
+  return send < recv + part * x->plan->recv_parts && recv < send + part * x->plan->send_parts;
 }
 
 uint64_t gccl_part_of(const gccl_op *x) {
@@ -166,6 +189,12 @@ int gccl_coll_begin(gccl_op *x) {
     memset(s->sent, 0, sizeof s->sent);
     memset(s->waited, 0, sizeof s->waited);
     memset(s->consumed, 0, sizeof s->consumed);
+    if (gccl_has_remote(c)) {
+      memset(s->source, 0, sizeof s->source);
+      memset(s->direct, 0, sizeof s->direct);
+      count_slots(x);
+      x->in_place = (uint8_t)overlap(x);
+    }
   } else {
     /* Until the peers' records say that everything can be reached, pieces are what scratch holds. */
     uint64_t stage = c->geo.stage_bytes / SCRATCH_TURNS / p->send_parts, out = c->geo.out_bytes / SCRATCH_TURNS;
@@ -260,6 +289,44 @@ static const char *source(const gccl_op *x, const gccl_ref *r, int q, int64_t ch
   }
 }
 
+/* From here on a copy into a slot is worth leaving out. */
+enum { DIRECT_BYTES = 4096 };
+
+/* An op that copies this rank's send buffer into a slot of a rank that takes puts from any memory: the put takes it from there. */
+static int put_from_buffer(gccl_op *x, const gccl_lop *op, uint64_t bytes) {
+  struct ncclComm *c = x->comm;
+  scratch *s = c->exec;
+  const gccl_ref *to = &op->dst[0];
+  if (!gccl_has_remote(c) || op->ndst != 1 || to->space != GCCL_SLOT || op->nsrc != 1 || op->src[0].space != GCCL_SEND || s->src[0].scaled)
+    return 0;
+  const gccl_edge *e = gccl_lowered_edges(x->plan) + to->edge;
+  if (!gccl_is_remote(c, e->peer) || !c->port->anywhere[e->peer] || bytes < DIRECT_BYTES) return 0;
+  if ((to->partial && x->asize != x->esize) || (op->flags & GCCL_FINAL && x->div)) return 0;
+  s->source[to->edge] = s->src[0].ptr;
+  return 1;
+}
+
+/* GCCL_DONE when all that is put from this rank's buffers has left them. */
+static int buffers_left(gccl_op *x) {
+  struct ncclComm *c = x->comm;
+  const scratch *s = c->exec;
+  const gccl_edge *e = gccl_lowered_edges(x->plan);
+  for (uint32_t k = 0; k < x->plan->nedges; k++) {
+    if (!s->direct[k] || gccl_load(&c->port->done[e[k].peer]) >= s->direct[k]) continue;
+    x->blocked_on = e[k].peer;
+    return GCCL_BLOCKED;
+  }
+  return GCCL_DONE;
+}
+
+/* Whether an op has to wait until the send buffer has left, which it overwrites. */
+static inline int overwrites(const gccl_op *x, const gccl_lop *op) {
+  if (!x->in_place) return 0;
+  for (unsigned k = 0; k < op->ndst; k++)
+    if (op->dst[k].space == GCCL_RECV) return 1;
+  return 0;
+}
+
 static void run_reduce(gccl_op *x, const gccl_lop *op) {
   struct ncclComm *c = x->comm;
   scratch *s = c->exec;
@@ -329,6 +396,7 @@ static void run_reduce(gccl_op *x, const gccl_lop *op) {
       ndst++;
     }
   }
+  if (put_from_buffer(x, op, n * x->esize)) return;
   if (!fold && !convert) {
     for (int k = 0; k < ndst; k++)
       if (s->dst[k].ptr != s->src[0].ptr) gccl_copy(c->simd, s->dst[k].ptr, s->src[0].ptr, n * x->esize, s->dst[k].stream);
@@ -437,14 +505,17 @@ static void signal_remote(gccl_op *x, const gccl_edge *e, unsigned edge, int dat
   scratch *s = c->exec;
   uint64_t word = c->geo.edges + e->index * sizeof(gccl_edge_words);
   if (data) {
-    const char *slot = slot_of(x, edge, 1);
-    gccl_remote_put(c, e->peer, GCCL_AT_AREA, 0, (uint64_t)(slot - c->peers[e->peer].area), slot, s->filled[edge], GCCL_AT_AREA,
-                    word + offsetof(gccl_edge_words, data), value, 0);
+    const char *slot = slot_of(x, edge, 1), *from = s->source[edge];
+    gccl_remote_put(c, e->peer, GCCL_AT_AREA, 0, (uint64_t)(slot - c->peers[e->peer].area), from ? from : slot, s->filled[edge],
+                    GCCL_AT_AREA, word + offsetof(gccl_edge_words, data), value, from ? GCCL_CMD_TRACKED : 0);
+    if (from) s->direct[edge] = ++c->puts_tracked[e->peer];
+    s->source[edge] = NULL;
     s->filled[edge] = 0;
-  } else {
+    gccl_port_help(c);
+  } else if (s->consumed[edge] + 1 + e->slots <= s->total[edge]) {
+    /* The sender waits for it; those of the last slots nobody does. It leaves with the next data, or when this rank waits. */
     gccl_remote_raise(c, e->peer, GCCL_AT_MIRROR, word + offsetof(gccl_edge_words, credit), value);
   }
-  gccl_port_help(c);
 }
 
 static void signal_op(gccl_op *x, const gccl_lop *op) {
@@ -557,8 +628,10 @@ int gccl_coll_step(gccl_op *x) {
     if ((r = tell_wait(x, GCCL_WAIT_PEERS, edges_ready(x))) != GCCL_DONE) return r;
     x->phase = PH_RUN;
   }
+  const int edges = p->nedges && gccl_has_remote(c);
   for (;;) {
     if (x->pc == p->nops) {
+      if (edges && x->round + 1 == x->rounds && (r = buffers_left(x)) != GCCL_DONE) return r;
       if (x->flow) x->flow->made(x->flow, c, (x->round + 1) * x->piece);
       if (++x->round >= x->rounds) break;
       x->pc = 0;
@@ -568,6 +641,7 @@ int gccl_coll_step(gccl_op *x) {
     if (gccl_probed(c)) tell_step(x, op);
     switch (op->kind) {
     case GCCL_OP_REDUCE:
+      if (edges && overwrites(x, op) && (r = buffers_left(x)) != GCCL_DONE) return r;
       if (applies(x, op)) run_reduce(x, op);
       break;
     case GCCL_OP_SIGNAL:

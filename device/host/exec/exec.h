@@ -56,6 +56,7 @@ typedef struct gccl_op {
   uint8_t phase, send_kind, recv_kind, scaled, fold;
   uint8_t staged_any; /* some rank's buffers pass through scratch: rounds are cut into pieces */
   uint8_t published, moved, finished, stream;
+  uint8_t in_place; /* buffers overlap; known where slots are put from them */
   uint32_t pc, i, round, rounds;
   int32_t at, blocked_on; /* next rank to look at in a wait; rank it waits for (-1: none in particular) */
   uint64_t seq, part, piece, div, done;

@@ -51,15 +51,15 @@ static void tell_done(struct ncclComm *c, int peer, gccl_post *p, uint64_t done)
   gccl_port_help(c);
 }
 
-/* The same with a piece that has been stored in the pair's half. */
-static void tell_piece(struct ncclComm *c, int peer, gccl_post *p, uint64_t done, const char *half, uint64_t bytes) {
+/* The same with a piece of the pair's half `piece`. from: where it lies, for a rank on another host; a message is not over before that has left. */
+static void tell_piece(struct ncclComm *c, int peer, gccl_post *p, uint64_t done, uint64_t piece, const char *from, uint64_t bytes) {
   if (!gccl_is_remote(c, peer)) {
     tell_done(c, peer, p, done);
     return;
   }
   gccl_store(&p->done, done);
-  uint64_t off = (uint64_t)(half - c->peers[peer].area) - c->geo.out + c->geo.p2p;
-  gccl_remote_put(c, peer, GCCL_AT_MIRROR, 0, off, half, bytes, GCCL_AT_MIRROR, (uint64_t)((char *)&p->done - c->self.area), done, 0);
+  uint64_t off = c->geo.p2p + (piece & 1) * (c->geo.p2p_bytes / 2);
+  gccl_remote_put(c, peer, GCCL_AT_MIRROR, 0, off, from, bytes, GCCL_AT_MIRROR, (uint64_t)((char *)&p->done - c->self.area), done, 0);
   gccl_port_help(c);
 }
 
@@ -138,10 +138,14 @@ static int send_step(gccl_op *x) {
       if (x->done >= 2 && gccl_load(&r->done) < (k << GCCL_STEP_BITS | (x->done - 1))) return GCCL_BLOCKED;
       uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
       if (!gccl_flow_has(x, (off + len) / gccl_dtype_size(x->dtype))) return GCCL_BLOCKED;
-      char *half = gccl_is_remote(c, to) ? outgoing(c, to, x->done) : half_of(c, me, x->done);
-      gccl_copy(c->simd, half, (const char *)x->send + off, len, 0);
+      const char *from = (const char *)x->send + off;
+      if (!gccl_is_remote(c, to) || !c->port->anywhere[to]) {
+        char *half = gccl_is_remote(c, to) ? outgoing(c, to, x->done) : half_of(c, me, x->done);
+        gccl_copy(c->simd, half, from, len, 0);
+        from = half;
+      }
       x->done++;
-      tell_piece(c, to, s, k << GCCL_STEP_BITS | x->done, half, len);
+      tell_piece(c, to, s, k << GCCL_STEP_BITS | x->done, x->done - 1, from, len);
       if (gccl_probed(c) && gccl_is_remote(c, to)) gccl_probe_piece(x, to, 1, len);
       x->moved = 1;
     }
