@@ -25,7 +25,11 @@ func rdAllReduce(e ends) *plan.Plan {
 	p := e.start(plan.AllReduce, RD, 1, 1)
 	core, levels := pattern.Core(e.n)
 	send, recv := e.mine(plan.Send, plan.Const(0)), e.mine(plan.Recv, plan.Const(0))
-	w := e.wire(p, levels*e.most(1, rdFarSlots)+4, func(r int) []link { return e.rdIns(r) }, rdOuts(e.rank, e.n))
+	places := levels*e.most(1, rdFarSlots) + 4
+	if e.n == 2 {
+		places = e.most(1, rdFarSlots) + 1 // larger slots, as nothing is kept; without the one more they fill a second cache of a MiB
+	}
+	w := e.wire(p, places, func(r int) []link { return e.rdIns(r) }, rdOuts(e.rank, e.n))
 	if e.rank >= core {
 		p.Ops = join(e.open(p),
 			through(plan.Const(0), fold([]plan.Ref{send}, w.put(e.rank-core, tagPre, true))),
@@ -41,14 +45,24 @@ func rdAllReduce(e ends) *plan.Plan {
 	p.Ops = e.open(p)
 	for k := range levels {
 		peer := pattern.Partner(e.rank, k)
-		p.Ops = join(p.Ops, through(plan.Const(0), fold(src, w.put(peer, k, true), w.put(e.rank, tagKeep, true))))
-		src = []plan.Ref{w.get(tagKeep, true), w.get(k, true)}
+		mine, out := send, []plan.Ref{w.put(peer, k, true)}
+		if len(src) > 1 { // otherwise the send buffer itself is read again
+			mine, out = w.get(tagKeep, true), append(out, w.put(e.rank, tagKeep, true))
+		}
+		p.Ops = join(p.Ops, through(plan.Const(0), fold(src, out...)))
+		src = []plan.Ref{mine, w.get(k, true)}
 		if peer < e.rank {
 			src[0], src[1] = src[1], src[0]
 		}
 	}
 	p.Ops = join(p.Ops, through(plan.Const(0), finish(src, results...)))
 	return p
+}
+
+// rdKeeps says whether a rank has partial results to keep: what it sends in some level is more than its own buffer.
+func rdKeeps(rank, n int) bool {
+	core, levels := pattern.Core(n)
+	return levels > 1 || levels == 1 && rank+core < n
 }
 
 // rdOuts lists where a rank's links go.
@@ -61,7 +75,7 @@ func rdOuts(rank, n int) []link {
 	for k := range levels {
 		outs = append(outs, link{from: rank, to: pattern.Partner(rank, k), tag: k})
 	}
-	if levels > 0 {
+	if rdKeeps(rank, n) {
 		outs = append(outs, link{from: rank, to: rank, tag: tagKeep})
 	}
 	if rank+core < n {
@@ -82,7 +96,7 @@ func (e ends) rdIns(rank int) []link {
 	for k := range levels {
 		ins = append(ins, link{from: pattern.Partner(rank, k), to: rank, tag: k, slots: e.slots(pattern.Partner(rank, k), rank, 1, rdFarSlots)})
 	}
-	if levels > 0 {
+	if rdKeeps(rank, n) {
 		ins = append(ins, link{from: rank, to: rank, tag: tagKeep, slots: 2})
 	}
 	if rank+core < n {
