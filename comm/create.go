@@ -15,6 +15,7 @@ import (
 // Defaults of what "auto" leaves to the library.
 const (
 	autoEagerBytes = 8 << 10
+	pairEagerBytes = 64 << 10 // of two ranks: see autoEager
 	autoStageBytes = 2 << 20
 )
 
@@ -60,7 +61,7 @@ func (c *Comm) build(s spec) error {
 		c.log = c.log.WithRank(s.rank)
 	}
 	c.secret = secretFor(s.material)
-	c.eager = uint64(s.set.IntOr(param.GCCLEagerBytes, autoEagerBytes))
+	c.eager = uint64(s.set.IntOr(param.GCCLEagerBytes, autoEager(s.nranks)))
 	c.stage = uint64(s.set.IntOr(param.GCCLStageBytes, autoStageBytes))
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.e.joinTimeout(s.set))
 	defer cancel()

@@ -19,6 +19,16 @@ import (
 // memory is what most programs have. That more ranks read as many bytes, but no less than 512 of each, is a guess.
 func spinningEagerBytes(nranks int) int64 { return int64(max(512, 4096/max(1, nranks-1))) }
 
+// autoEager is the capacity of an eager slot. Between two ranks on two hosts one-shot moves as many bytes as any other method and needs
+// no news of the receiver first: over TCP of the loopback interface 32 KiB in 29 µs against 36, 64 KiB in 51 against 62, equal at 128 KiB (two
+// cores of an AMD EPYC).
+func autoEager(nranks int) int64 {
+	if nranks == 2 {
+		return pairEagerBytes
+	}
+	return autoEagerBytes
+}
+
 // tuning is the tuner's table as count classes of the launch table.
 type tuning struct {
 	method [plan.NumColls][control.Classes]string
@@ -31,12 +41,19 @@ type tuning struct {
 // chooseMethods asks the tuner. All ranks get the same from the same settings; the hash is compared at creation.
 func (c *Comm) chooseMethods(crowded bool) error {
 	const op = "tuning"
-	eager := int64(c.eager)
-	if !crowded && c.net == nil && !c.set.IsSet(param.GCCLEagerBytes) {
-		eager = min(eager, spinningEagerBytes(c.nranks))
+	eager, parts := int64(c.eager), int64(c.eager)
+	if !c.set.IsSet(param.GCCLEagerBytes) {
+		parts = min(parts, autoEagerBytes)
+		if c.net == nil {
+			eager = parts
+		}
+		if c.net == nil && !crowded {
+			eager = min(eager, spinningEagerBytes(c.nranks))
+			parts = eager
+		}
 	}
 	c.tuned = tuning{}
-	s := tune.Settings{EagerBytes: eager, Algo: c.set.Str(param.NCCLAlgo), Proto: c.set.Str(param.NCCLProto), Cliques: c.cliques,
+	s := tune.Settings{EagerBytes: eager, EagerParts: parts, Algo: c.set.Str(param.NCCLAlgo), Proto: c.set.Str(param.NCCLProto), Cliques: c.cliques,
 		RankOrder: c.set.Bool(param.GCCLDeterministic)}
 	if err := c.tuneFile(&s); err != nil {
 		return err

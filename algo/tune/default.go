@@ -13,6 +13,7 @@ import (
 // Settings is what a choice depends on besides the world. They must be equal on all ranks.
 type Settings struct {
 	EagerBytes int64         // capacity of an eager slot: the largest send buffer that may go through it; 0 for none
+	EagerParts int64         // the same for collectives of whose send buffer a peer needs one part alone, and gets all; 0: EagerBytes
 	StageBytes int64         // scratch of a rank; 0: the machine's
 	Algo       string        // list of methods as in NCCL_ALGO; "" for no wish
 	Proto      string        // list of protocols as in NCCL_PROTO
@@ -82,7 +83,11 @@ func (s *Settings) rows(c plan.Coll, nranks int, methods, protos []string, model
 	}
 	if s.Machine == nil {
 		if len(others) < len(methods) && s.EagerBytes > 0 {
-			rows = append(rows, Row{Coll: c, MaxBytes: s.EagerBytes, Method: planner.Eager})
+			most := s.EagerBytes
+			if s.EagerParts > 0 && (c == plan.ReduceScatter || c == plan.AllToAll || c == plan.Scatter) {
+				most = min(most, s.EagerParts)
+			}
+			rows = append(rows, Row{Coll: c, MaxBytes: most, Method: planner.Eager})
 		}
 		methods = others
 	}
