@@ -49,8 +49,8 @@ typedef struct {
   int32_t context_bytes; /* of a gccl_proxy_context as their header has it */
   int32_t type;          /* out: ncclGinType_t of the contexts; NONE: all peers are direct */
   int32_t direct;        /* out: peers of the LSA team are */
-  int32_t pad;
-  void *handles; /* out: the contexts as kernels see them; NULL without a type */
+  int32_t told;          /* where in the resource window ranks tell their signals: a handle; 0: nowhere */
+  void *handles;         /* out: the contexts as kernels see them; NULL without a type */
 } gccl_devgin;
 
 /* One unit of slow work. The front owns the job and everything it points to until run returns, or, for a job that

@@ -265,7 +265,8 @@ func doJob(j *C.gccl_job, w *work) error {
 		if g := j.gin; err == nil && g.contexts > 0 {
 			var got comm.GinGot
 			got, err = w.c.OpenGin(win, comm.GinWant{Contexts: int(g.contexts), Signals: int(g.signals), Counters: int(g.counters),
-				Depth: int(g.depth), OwnHeader: g.own_header != 0, Format: int(g.format), ContextBytes: int(g.context_bytes)})
+				Depth: int(g.depth), OwnHeader: g.own_header != 0, Format: int(g.format), ContextBytes: int(g.context_bytes),
+				Told: 128 * uint64(g.told)})
 			if err != nil {
 				_ = w.c.DeregisterWindow(win)
 			}

@@ -15,8 +15,9 @@ import (
 // GinWant is what a device communicator asks of GIN; the same on all ranks.
 type GinWant struct {
 	Contexts, Signals, Counters, Depth int
-	OwnHeader                          bool // its kernels know the backends direct and gdaki
-	Format, ContextBytes               int  // of their descriptors (gin.Format), and of a context as their header has it
+	OwnHeader                          bool   // its kernels know the backends direct and gdaki
+	Format, ContextBytes               int    // of their descriptors (gin.Format), and of a context as their header has it
+	Told                               uint64 // where in the resource window ranks tell their signals (gin.Want); 0: nowhere
 }
 
 // GinGot is what it has.
@@ -45,7 +46,7 @@ func (c *Comm) OpenGin(w control.Window, want GinWant) (GinGot, error) {
 		return got, err
 	}
 	dev, err := g.OpenDevice(gin.Want{NIC: choice.Net == "gdaki", Format: gin.Format(want.Format), ContextBytes: want.ContextBytes,
-		Contexts: want.Contexts, Signals: want.Signals, Counters: want.Counters, Depth: want.Depth})
+		Contexts: want.Contexts, Signals: want.Signals, Counters: want.Counters, Depth: want.Depth, Window: c.ctl.NumberOf(w), Told: want.Told})
 	// All ranks have opened theirs before any kernel may use them, and all or none keep them.
 	err = c.agreeOnContexts(w, dev, err)
 	if err != nil {

@@ -212,9 +212,11 @@ GCCL_API(ncclResult_t, ncclDevCommCreate, ncclComm_t comm, struct ncclDevCommReq
 
 GCCL_OWN_API ncclResult_t gcclDevCommCreate(ncclComm_t comm, struct ncclDevCommRequirements const *reqs, struct ncclDevComm *outDevComm,
                                             unsigned stamp) {
-  if (!stamp || stamp > GCCL_DEVICE_STAMP) {
-    ncclResult_t rc = gccl_fail(ncclInvalidUsage, "gcclDevCommCreate: the header's stamp is %u, and this library knows up to %u", stamp,
-                                GCCL_DEVICE_STAMP);
+  if (stamp != GCCL_DEVICE_STAMP) {
+    ncclResult_t rc = gccl_fail(ncclInvalidUsage,
+                                "gcclDevCommCreate: the kernels' header has stamp %u, and this library's has %u: compile them with the "
+                                "gccl_device.h of this library",
+                                stamp, GCCL_DEVICE_STAMP);
     return gccl_group_note(rc);
   }
   return gccl_group_note(create(comm, reqs, outDevComm, stamp));

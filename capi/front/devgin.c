@@ -125,6 +125,7 @@ void gccl_devgin_room(gccl_devcomm *d) {
   if (!contexts) return;
   d->shadows = gccl_devcomm_take(d, signals, 128);
   if (!d->stamp) return;
+  if (d->comm->cuda) d->gin.told = (int32_t)gccl_devcomm_take(d, signals * (uint64_t)d->comm->nranks, 128);
   d->direct = gccl_devcomm_take(d, sizeof(gccl_gin_direct), 128);
   d->direct_signals = gccl_devcomm_take(d, signals, 128);
   d->direct_counters = gccl_devcomm_take(d, counters, 128);

@@ -1,6 +1,7 @@
 /* The mover of a GIN object (device/layout/mover.h): copies by a stream of its own, from device to pinned memory to device, which need no
  * multiprocessor; small values and the word that says how far it has come by stream writes, in one call. Nothing here waits for a kernel: what is under way
  * in the stream is bounded, so that the driver's queue of it is never full. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ typedef struct {
   uint32_t *mark;
   uint32_t slots;
   unsigned calls, nops;
-  int entered, mode, on_device;
+  int called, entered, mode, on_device, adopted;
+  pthread_t by; /* who has adopted it */
   CUcontext before;
   CUresult error;
   uint32_t seen;
@@ -47,13 +49,13 @@ static void check(mover *v, CUresult e) {
 /* Whether the driver may be called once more before the next mark, in the right context. */
 static int ready(mover *v) {
   if (v->error || v->calls >= CALLS || v->base.marks - __atomic_load_n(v->mark, __ATOMIC_RELAXED) >= AHEAD) return 0;
-  if (v->entered) return 1;
+  if (v->entered || (v->adopted && pthread_equal(v->by, pthread_self()))) return v->called = 1;
   v->mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* captures of the program must not forbid what is done here */
   check(v, gccl_cuda_enter(v->cx, &v->before));
   if (v->error) return 0;
   gccl_cu.ThreadExchangeStreamCaptureMode(&v->mode);
   v->entered = 1;
-  return 1;
+  return v->called = 1;
 }
 
 static void submit_values(mover *v) {
@@ -69,7 +71,20 @@ static void add(mover *v, uint64_t to, int wide, uint64_t value) {
   p->value.value64 = value;
 }
 
-static void begin(gccl_mover *m) { ((mover *)m)->calls = 0; }
+static void adopt(gccl_mover *m) {
+  mover *v = (mover *)m;
+  CUcontext before;
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (gccl_cuda_enter(v->cx, &before)) return; /* each call tries again, and says why */
+  gccl_cu.ThreadExchangeStreamCaptureMode(&mode);
+  v->by = pthread_self();
+  v->adopted = 1;
+}
+
+static void begin(gccl_mover *m) {
+  ((mover *)m)->calls = 0;
+  ((mover *)m)->called = 0;
+}
 
 /* One call for all of it. */
 static uint64_t copy_there(mover *v, uint64_t to, uint64_t from, uint64_t n) {
@@ -132,10 +147,11 @@ static const uint64_t *fetch(gccl_mover *m, uint64_t from) {
 
 static void end(gccl_mover *m) {
   mover *v = (mover *)m;
-  if (!v->entered) return;
+  if (!v->called) return;
   /* Behind a system-wide fence over all before it, which is the default of such writes. After an error the mark is never passed. */
   add(v, (uint64_t)(uintptr_t)v->mark, 0, ++v->base.marks);
   submit_values(v);
+  if (!v->entered) return;
   gccl_cu.ThreadExchangeStreamCaptureMode(&v->mode);
   gccl_cuda_leave(v->cx, v->before);
   v->entered = 0;
@@ -250,6 +266,7 @@ const gccl_mover_ops gccl_cuda_mover = {
     .memory = memory,
     .release = release,
     .store = store,
+    .adopt = adopt,
     .begin = begin,
     .copy = copy,
     .bounce = bounce,

@@ -70,7 +70,9 @@ static CUresult check_op(const CUstreamBatchMemOpParams *p) {
   default: return CUDA_ERROR_INVALID_VALUE;
   }
   int wait = p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || p->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
-  if (p->value.flags & ~(wait ? 3u : 1u)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (wait && p->value.flags & ~3u) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!wait && p->value.flags)
+    return CUDA_ERROR_INVALID_VALUE; /* the second version of these calls has no writes without a fence; so an H200 */
   /* The driver's own memory or registered memory; an address that it does not know is refused. */
   if (!p->value.address || p->value.address % width || !fake_range_holds(p->value.address, width, &kind) || kind == MEM_NONE)
     return CUDA_ERROR_INVALID_VALUE;

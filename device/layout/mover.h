@@ -30,6 +30,7 @@ typedef struct gccl_mover_ops {
   void (*release)(gccl_mover *, void *);
   int (*store)(gccl_mover *, void *to, const void *from, uint64_t bytes, char *text); /* waits until it is there. 0, or a text */
 
+  void (*adopt)(gccl_mover *); /* by a thread that does nothing else: what calls need of their thread is set up once */
   void (*begin)(gccl_mover *);
   uint64_t (*copy)(gccl_mover *, uint64_t to, uint64_t from, uint64_t bytes); /* returns how many bytes it has taken: the first ones */
   int (*bounce)(gccl_mover *, uint64_t to, uint64_t from,

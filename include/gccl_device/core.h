@@ -135,11 +135,11 @@ GCCL_HOST_API ncclResult_t ncclCommQueryProperties(ncclComm_t comm, ncclCommProp
  * the initializer's magic or of a newer version: ncclInvalidUsage. */
 GCCL_HOST_API ncclResult_t ncclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm);
 
-/* The same for callers with this library's header, whose kernels know more than NCCL's structures say. stamp is GCCL_DEVICE_STAMP; the
- * macro below passes it. */
+/* The same for callers with this library's header, whose kernels know more than NCCL's structures say. stamp is GCCL_DEVICE_STAMP, which
+ * counts the changes of what kernels and library share; the macro below passes it. Another one is ncclInvalidUsage. */
 GCCL_HOST_API ncclResult_t gcclDevCommCreate(ncclComm_t comm, ncclDevCommRequirements_t const *reqs, ncclDevComm_t *outDevComm,
                                              unsigned stamp);
-#define GCCL_DEVICE_STAMP 1u
+#define GCCL_DEVICE_STAMP 2u
 #define ncclDevCommCreate(comm, reqs, outDevComm) gcclDevCommCreate((comm), (reqs), (outDevComm), GCCL_DEVICE_STAMP)
 
 /* Releases what belongs to *devComm. Local: kernels that use it, on any rank, have ended. One that is not of comm: ncclInvalidArgument.

@@ -15,8 +15,9 @@
  * (counters 56); they wrap, and waits compare by distance: value v has reached `least` if (v - least) mod 2^bits is below 2^(bits-1).
  *
  * Threads. coop says which threads make a call together; all of them make it. Their earlier writes to the source are part of the put.
- * givenRelease is the scope at which the caller has released them already, requiredRelease the one that the put needs: the defaults are
- * right where a put follows ordinary stores.
+ * givenRelease is the scope at which the caller has released them already, requiredRelease the one that the call needs: the defaults are
+ * right where a put follows ordinary stores to its source. thread_scope_system is for a signal behind stores to memory of the CPU or of another GPU;
+ * whoever has made a fence for many puts says so with givenRelease, which saves one for each.
  *
  * Who carries it: ncclDevCommCreate chooses, for each peer. `direct`, for peers of the LSA team: the calling threads copy. `gdaki`: the calling
  * threads write a network card's queue. `proxy`: they leave a descriptor for a CPU thread. The meaning is the same.
@@ -150,6 +151,7 @@ struct Gin {
   ncclGinResourceSharingMode resourceSharingMode;
   void *_ginHandle;
   uint64_t *_signalShadows;
+  gccl_proxy_context _proxy; /* this context of backend proxy, in registers: a fence would throw it out of the cache */
 
   NCCL_DEVICE_INLINE Gin(ncclDevComm const &comm, int contextIndex, ncclGinResourceSharingMode mode);
 

@@ -73,6 +73,7 @@ void gin_context_close(gin *g, int context) {
   gin_give(g, x->cis);
   free(x->seen);
   free(x->counter);
+  free(x->told);
   memset(x, 0, sizeof *x);
 }
 
@@ -252,6 +253,28 @@ static const char *issue_local(gin *g, gin_context *x, const gfd *d) {
   return NULL;
 }
 
+/* Stores the sum of what this rank has signalled behind all before it, where the peer's kernels look: nobody else writes that word, so it needs no
+ * agent there. */
+static const char *tell(gin *g, gin_context *x, gin_peer *p, const gfd *d) {
+  uint64_t at = (uint64_t)(uint32_t)g->rank * x->nsignals + d->signal,
+           *sum = &x->told[(uint64_t)(uint32_t)p->rank * x->nsignals + d->signal];
+  const gccl_net_rmr *r = peer_range(g, p, x->told_window, x->told_off + at * sizeof *sum, sizeof *sum);
+  if (!r) return "its signals have no place at the peer";
+  *sum += d->signal_value;
+  uint64_t off = x->told_off + at * sizeof *sum;
+  gccl_net_wr *last = p->nwork ? &p->work[p->first + p->nwork - 1] : NULL;
+  if (last && last->op == GCCL_NET_PUT_INLINE && last->remote == r && last->roff == off && last->bytes == sizeof *sum) {
+    memcpy(last->data, sum, sizeof *sum); /* nothing is between the two, so one word stands for both */
+    return NULL;
+  }
+  gccl_net_wr *w = gin_work(g, p, GCCL_NET_PUT_INLINE);
+  w->remote = r;
+  w->roff = off;
+  w->bytes = sizeof *sum;
+  memcpy(w->data, sum, sizeof *sum);
+  return NULL;
+}
+
 static const char *issue(gin *g, gin_context *x, gin_peer *p, const gfd *d) {
   if (gin_at_once(g, p->rank)) return issue_local(g, x, d);
   if (d->op & GCCL_GFD_FLUSH) {
@@ -296,6 +319,7 @@ static const char *issue(gin *g, gin_context *x, gin_peer *p, const gfd *d) {
     m.off = d->signal_off;
   } else {
     if (d->signal >= x->nsignals) return "it has a signal that its context does not have";
+    if (x->told) return tell(g, x, p, d);
     m.head.place = GCCL_AT_SIGNAL;
     m.off = d->signal;
   }

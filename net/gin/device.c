@@ -29,6 +29,7 @@ static void describe_proxy(gin *g, const gin_want *want, const gin_device *d, bl
     uint32_t *known = take(b, n, sizeof *known);
     uint32_t *pis = g->mover ? take(b, n, sizeof *pis) : NULL;
     if (!b->base) continue;
+    const gin_window *told = x->told ? gin_window_of(g, x->told_window) : NULL;
     gccl_proxy_context c = {.nranks = g->nranks,
                             .queue_size = x->depth,
                             .queues = (uint64_t *)x->rings,
@@ -39,7 +40,9 @@ static void describe_proxy(gin *g, const gin_want *want, const gin_device *d, bl
                             .signal_offsets = seen(b, offsets),
                             .last_issued_get = seen(b, issued),
                             .last_visible_get = seen(b, visible),
-                            .seen = seen(b, known)};
+                            .seen = seen(b, known),
+                            .told = told ? (uint64_t *)(told->local.base + x->told_off) : NULL,
+                            .nsignals = x->nsignals};
     memcpy(out + (size_t)i * want->context_bytes, &c, want->context_bytes);
   }
 }
@@ -109,6 +112,15 @@ void gin_device_close(gin *g, gin_device *d, int keep) {
   free(d);
 }
 
+/* Makes the signals of a context, the index-th of its device communicator, sums that are told. */
+static int tell(gin *g, const gin_want *w, int context, uint32_t index) {
+  gin_context *x = &g->context[context];
+  uint64_t words = (uint64_t)w->nsignals * (uint32_t)g->nranks;
+  x->told_window = w->window;
+  x->told_off = w->told + index * words * sizeof *x->told;
+  return (x->told = calloc(words + 1, sizeof *x->told)) ? 0 : -1;
+}
+
 gin_device *gin_device_open(gin *g, const gin_want *w, char *why) {
   int known = w->nic || (w->context_bytes >= GCCL_PROXY_CONTEXT_OLD && w->context_bytes <= sizeof(gccl_proxy_context));
   gin_device *d = known ? calloc(1, sizeof *d) : NULL;
@@ -125,6 +137,11 @@ gin_device *gin_device_open(gin *g, const gin_want *w, char *why) {
     else if ((x = gin_context_open(g, w->format, w->nsignals, w->ncounters, w->depth)) < 0)
       gccl_net_why(why, GCCL_NET_ENOMEM, "no room for a context with rings of %u (a communicator has %d contexts in all)", w->depth,
                    GIN_CONTEXTS);
+    else if (g->mover && w->told && tell(g, w, x, (uint32_t)d->n) < 0) {
+      gccl_net_why(why, GCCL_NET_ENOMEM, "out of memory");
+      gin_context_close(g, x);
+      x = -1;
+    }
     if (x < 0) break;
     d->first[d->n] = x;
   }

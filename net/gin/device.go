@@ -19,6 +19,9 @@ type Want struct {
 	Format                             Format // of descriptors
 	ContextBytes                       int    // of a gccl_proxy_context as the kernels' header has it
 	Contexts, Signals, Counters, Depth int
+	// With a mover, and descriptors: the window with the words that ranks tell their signals in, by context, rank and signal, and where in it. 0: none.
+	Window uint32
+	Told   uint64
 }
 
 // Device is the contexts of a device communicator.
@@ -31,7 +34,8 @@ type Device struct {
 // OpenDevice opens them. All ranks open the same in the same order.
 func (g *Gin) OpenDevice(w Want) (*Device, error) {
 	v := C.gin_want{nic: cbool(w.NIC), format: C.int(w.Format), context_bytes: C.uint32_t(w.ContextBytes), n: C.uint32_t(w.Contexts),
-		nsignals: C.uint32_t(w.Signals), ncounters: C.uint32_t(w.Counters), depth: C.uint32_t(w.Depth)}
+		nsignals: C.uint32_t(w.Signals), ncounters: C.uint32_t(w.Counters), depth: C.uint32_t(w.Depth),
+		window: C.uint32_t(w.Window), told: C.uint64_t(w.Told)}
 	var p *C.gin_device
 	var why [C.GCCL_NET_TEXT]C.char
 	g.with(func() { p = C.gin_device_open(g.p, &v, &why[0]) })

@@ -103,6 +103,10 @@ typedef struct {
   uint32_t *cis;     /* by rank: descriptors completed; stored with release */
   uint32_t *seen;    /* by rank: descriptors taken */
   uint32_t *counter; /* by rank and slot: the counter that a completion raises, plus 1; 0 none */
+  /* Signals that need no agent: this rank's sums for each rank are stored there by the mover, behind what they cover. NULL: they go by messages. */
+  uint64_t *told; /* by rank and signal */
+  uint32_t told_window;
+  uint64_t told_off;
   /* Send queues, in place of rings. */
   const struct gin_provider *by; /* who executes them; NULL for descriptors */
   gccl_sendq **queue;            /* by rank */
@@ -272,6 +276,8 @@ typedef struct {
   int format;                             /* of descriptors */
   uint32_t context_bytes;                 /* of a gccl_proxy_context as the kernels' header has it */
   uint32_t n, nsignals, ncounters, depth; /* contexts, and of each */
+  uint32_t window;                        /* with a mover, and descriptors: that has the words in which ranks tell their signals */
+  uint64_t told;                          /* where in it, by context, rank and signal; 0: nowhere */
 } gin_want;
 typedef struct {
   int n, first[GIN_CONTEXTS]; /* numbers of the contexts */

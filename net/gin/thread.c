@@ -73,6 +73,11 @@ static void *run(void *arg) {
     CPU_SET((size_t)g->cpu, &set);
     (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set); /* a wish: a CPU that may not be used is nothing to fail for */
   }
+  if (g->mover) {
+    gin_acquire(g);
+    g->mover->ops->adopt(g->mover);
+    gin_release(g);
+  }
   while (!atomic_load_explicit(&g->stop, memory_order_acquire)) {
     uint64_t h = atomic_load_explicit(&g->helped, memory_order_relaxed);
     if (atomic_load_explicit(&g->wanted, memory_order_relaxed)) {

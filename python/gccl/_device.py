@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CommProperties", "DevCommResource", "DevResource", "LLA2ARequirement", "NCCLDevCommRequirements", "NcclGinConnectionType", "NcclGinType"]
 
-STAMP = 1  # GCCL_DEVICE_STAMP: kernels are compiled with this library's header
+STAMP = 2  # GCCL_DEVICE_STAMP: kernels are compiled with this library's header
 
 
 class NcclGinType(IntEnum):

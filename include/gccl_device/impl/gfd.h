@@ -84,6 +84,8 @@ typedef struct {
   uint32_t *last_issued_get, *last_visible_get;
   /* This header's alone. */
   uint32_t *seen; /* what producers have read of cis, in memory of their own: a look at the host's costs a GPU a microsecond */
+  uint64_t *told; /* in place of signals, where movers carry: the sum of what each rank has signalled, rank r's at r × nsignals; written by it alone. NULL: none */
+  uint32_t nsignals, pad;
 } gccl_proxy_context;
 
 #define GCCL_PROXY_CONTEXT_OLD 48   /* bytes that headers before 2.30.7 have */

@@ -54,7 +54,8 @@ NCCL_DEVICE_INLINE ncclResult_t ncclGinBarrierSession<Coop>::pass(cuda::memory_o
   int contexts = all_ ? (int)gin_.comm.ginContextCount : 1;
   int peers = fence & ncclGinFenceLevel::Put ? team_.nRanks : team_.nRanks - 1;
   for (int i = coop_.thread_rank(); i < contexts * peers; i += coop_.size())
-    context(i / peers).signal(team_, (team_.rank + 1 + i % peers) % team_.nRanks, ncclGin_StrongSignalInc{first_ + (ncclGinSignal_t)team_.rank});
+    context(i / peers).signal(team_, (team_.rank + 1 + i % peers) % team_.nRanks, ncclGin_StrongSignalInc{first_ + (ncclGinSignal_t)team_.rank},
+                              ncclCoopThread{}, ncclGin_None{}, cuda::thread_scope_thread, cuda::thread_scope_system);
   for (int i = coop_.thread_rank(); i < contexts * peers && result == ncclSuccess; i += coop_.size()) {
     ncclGin gin = context(i / peers);
     int peer = (team_.rank + 1 + i % peers) % team_.nRanks;
@@ -62,11 +63,13 @@ NCCL_DEVICE_INLINE ncclResult_t ncclGinBarrierSession<Coop>::pass(cuda::memory_o
     uint64_t want = ++*gin.getSignalShadowPtr(from), is, spent = cycles ? (uint64_t)clock64() - start : 0;
     Wait w(gin.comm.abortFlag, "GIN barrier, signal", from, ncclTeamRankToWorld(gin.comm, team_, peer),
            cycles == 0 ? 0 : spent < cycles ? cycles - spent : 1);
-    while (!reached(is = gin.value(from, order), want, 64))
+    uint64_t since = load(signalOffset(gin, from), cuda::memory_order_relaxed);
+    while (!reached(is = signalWords(gin, from, acquireOf(order)) - since, want, 64))
       if (w.over(want, is)) {
         result = w.expired ? ncclTimeout : result;
         break;
       }
+    signalAcquired(gin, acquireOf(order));
   }
   coop_.sync();
   if (fence & ncclGinFenceLevel::Get)

@@ -35,7 +35,8 @@ NCCL_DEVICE_INLINE void checkRange(ncclDevComm const &comm, ncclWindow_t w, size
 NCCL_DEVICE_INLINE Gin::Gin(ncclDevComm const &comm_, int contextIndex, ncclGinResourceSharingMode mode)
     : comm(comm_), nConnections(comm_.ginConnectionCount), connectionId(0), _ginBackend(comm_.ginNetDeviceTypes[0]),
       contextId((uint32_t)contextIndex), resourceSharingMode(mode), _ginHandle(comm_.ginHandles[0]),
-      _signalShadows(comm_.ginSignalShadows + (size_t)contextIndex * (size_t)comm_.ginSignalCount) {
+      _signalShadows(comm_.ginSignalShadows + (size_t)contextIndex * (size_t)comm_.ginSignalCount), _proxy() {
+  if (proxied(*this)) _proxy = proxyLoad(static_cast<gccl_proxy_context const *>(_ginHandle) + contextIndex);
   GCCL_GIN_CHECK((uint32_t)contextIndex < comm.ginContextCount, "no such GIN context", contextIndex);
 }
 
@@ -62,7 +63,8 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
       GinPut alone = p;
       alone.what = GinPut::signalOnly;
       alone.bytes = 0;
-      alone.counts = alone.released = false; /* what the group has just put is not */
+      alone.counts = false;
+      alone.fence = GinPut::forSystem; /* the group has just stored to the peer */
       coop.sync();
       post(coop, alone);
     }
@@ -75,13 +77,9 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::run(Coop coop, GinPut cons
 
 /* Tells the carrier. */
 template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut const &p) const {
-  if (coop.thread_rank() == 0 && !p.released) { /* what the group wrote, before what tells the carrier: acquired by the carrier */
-    if (p.signal.kind == GinSignal::none && !p.counts)
-      fenceDevice(); /* a put's source is this device's memory: whoever copies it from there sees what its threads see */
-    else
-      fenceSystem();
-  }
-  if (_ginBackend != NCCL_NET_DEVICE_GIN_GDAKI)
+  if (coop.thread_rank() == 0 && p.fence == GinPut::forDevice) fenceDevice();
+  if (coop.thread_rank() == 0 && p.fence == GinPut::forSystem) fenceSystem();
+  if (proxied(*this))
     runProxyOf(*this, coop, p);
   else if (coop.thread_rank() == 0)
     runGdaki(*this, p);
@@ -89,12 +87,13 @@ template <typename Coop> NCCL_DEVICE_INLINE void Gin::post(Coop coop, GinPut con
 
 NCCL_DEVICE_INLINE GinPut operation(Gin const &gin, GinPut::What what, ncclTeam team, int peer, ncclWindow_t remote, size_t remoteOffset,
                                     ncclWindow_t local, size_t localOffset, size_t bytes, uint64_t bits, GinSignal signal, GinCount count,
-                                    uint32_t flags, cuda::thread_scope given = cuda::thread_scope_thread) {
+                                    uint32_t flags, cuda::thread_scope given = cuda::thread_scope_thread,
+                                    cuda::thread_scope required = cuda::thread_scope_device) {
   GinPut p;
   p.what = what;
   p.counts = count.counts;
   p.mode = (uint8_t)gin.resourceSharingMode;
-  p.released = given == cuda::thread_scope_system;
+  p.fence = (int)given <= (int)required ? GinPut::unfenced : required == cuda::thread_scope_system ? GinPut::forSystem : GinPut::forDevice;
   p.peer = ncclTeamRankToWorld(gin.comm, team, peer);
   p.remote = remote;
   p.local = local;
@@ -113,9 +112,9 @@ NCCL_DEVICE_INLINE GinPut operation(Gin const &gin, GinPut::What what, ncclTeam 
 template <typename RemoteAction, typename LocalAction, typename Coop, typename Descriptor, typename Segment>
 NCCL_DEVICE_INLINE void Gin::put(ncclTeam team, int peer, ncclWindow_t dstWnd, size_t dstOffset, ncclWindow_t srcWnd, size_t srcOffset,
                                  size_t bytes, RemoteAction remoteAction, LocalAction localAction, Coop coop, Descriptor,
-                                 cuda::thread_scope given, cuda::thread_scope, uint32_t optFlags, Segment) const {
+                                 cuda::thread_scope given, cuda::thread_scope required, uint32_t optFlags, Segment) const {
   run(coop, operation(*this, GinPut::put, team, peer, dstWnd, dstOffset, srcWnd, srcOffset, bytes, 0,
-                      signalOf(remoteAction, comm.ginStrongLegacySignals), countOf(localAction), optFlags, given));
+                      signalOf(remoteAction, comm.ginStrongLegacySignals), countOf(localAction), optFlags, given, required));
 }
 template <typename T, typename RemoteAction, typename LocalAction, typename Coop, typename Descriptor, typename Segment>
 NCCL_DEVICE_INLINE void Gin::put(ncclTeam team, int peer, ncclSymPtr<T> dst, ncclSymPtr<T> src, size_t nElts, RemoteAction remoteAction,
@@ -127,7 +126,7 @@ NCCL_DEVICE_INLINE void Gin::put(ncclTeam team, int peer, ncclSymPtr<T> dst, ncc
 
 template <typename T, typename RemoteAction, typename Coop, typename Descriptor>
 NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclWindow_t dstWnd, size_t dstOffset, T value, RemoteAction remoteAction,
-                                      Coop coop, Descriptor, cuda::thread_scope given, cuda::thread_scope, uint32_t optFlags) const {
+                                      Coop coop, Descriptor, cuda::thread_scope given, cuda::thread_scope required, uint32_t optFlags) const {
   static_assert(sizeof(T) <= 8, "a value has 1 to 8 bytes");
   union {
     uint64_t bits;
@@ -136,7 +135,7 @@ NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclWindow_t dstW
   u.bits = 0;
   u.v = value;
   run(coop, operation(*this, GinPut::value, team, peer, dstWnd, dstOffset, nullptr, 0, sizeof(T), u.bits,
-                      signalOf(remoteAction, comm.ginStrongLegacySignals), GinCount{false, 0}, optFlags, given));
+                      signalOf(remoteAction, comm.ginStrongLegacySignals), GinCount{false, 0}, optFlags, given, required));
 }
 template <typename T, typename RemoteAction, typename Coop, typename Descriptor>
 NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclSymPtr<T> dst, T value, RemoteAction remoteAction, Coop coop,
@@ -147,9 +146,9 @@ NCCL_DEVICE_INLINE void Gin::putValue(ncclTeam team, int peer, ncclSymPtr<T> dst
 
 template <typename RemoteAction, typename Coop, typename Descriptor>
 NCCL_DEVICE_INLINE void Gin::signal(ncclTeam team, int peer, RemoteAction remoteAction, Coop coop, Descriptor, cuda::thread_scope given,
-                                    cuda::thread_scope, uint32_t optFlags) const {
+                                    cuda::thread_scope required, uint32_t optFlags) const {
   run(coop, operation(*this, GinPut::signalOnly, team, peer, nullptr, 0, nullptr, 0, 0, 0, signalOf(remoteAction, comm.ginStrongLegacySignals),
-                      GinCount{false, 0}, optFlags, given));
+                      GinCount{false, 0}, optFlags, given, required));
 }
 
 template <typename Coop, typename Descriptor, typename Segment>
@@ -203,11 +202,11 @@ NCCL_DEVICE_INLINE void Gin::flush(Coop coop, cuda::memory_order order, Descript
 NCCL_DEVICE_INLINE uint64_t Gin::counted(ncclGinCounter_t counter, cuda::memory_order order) const {
   GCCL_GIN_CHECK(counter < (uint32_t)comm.ginCounterCount, "no such counter", counter);
   uint64_t sum = 0;
-  if (_ginHandle && _ginBackend == NCCL_NET_DEVICE_GIN_GDAKI) {
+  if (proxied(*this)) {
+    sum = load(_proxy.counters + counter, order);
+  } else if (_ginHandle) {
     gdakiPollAll(*this);
     sum = load(gdakiOf(*this)->counters + counter, order);
-  } else if (_ginHandle) {
-    sum = load(loadConst(&proxyOf(*this)->counters) + counter, order);
   }
   gccl_gin_direct const *d = directOf(comm);
   if (d) sum += load(directCounter(d, contextId, counter), order);
@@ -229,9 +228,7 @@ NCCL_DEVICE_INLINE void Gin::waitCounter(Coop coop, ncclGinCounter_t counter, ui
 }
 NCCL_DEVICE_INLINE void Gin::resetCounter(ncclGinCounter_t counter) const {
   GCCL_GIN_CHECK(counter < (uint32_t)comm.ginCounterCount, "no such counter", counter);
-  if (_ginHandle)
-    store((_ginBackend == NCCL_NET_DEVICE_GIN_GDAKI ? gdakiOf(*this)->counters : loadConst(&proxyOf(*this)->counters)) + counter, (uint64_t)0,
-          cuda::memory_order_relaxed);
+  if (_ginHandle) store((proxied(*this) ? _proxy.counters : gdakiOf(*this)->counters) + counter, (uint64_t)0, cuda::memory_order_relaxed);
   gccl_gin_direct const *d = directOf(comm);
   if (d) store(directCounter(d, contextId, counter), (uint64_t)0, cuda::memory_order_relaxed);
 }
@@ -242,22 +239,30 @@ NCCL_DEVICE_INLINE void Gin::resetCounter(ncclGinCounter_t counter) const {
 NCCL_DEVICE_INLINE uint64_t *signalOffset(Gin const &gin, ncclGinSignal_t signal) {
   gccl_gin_direct const *d = directOf(gin.comm);
   if (d) return loadConst(&d->signal_offsets) + (size_t)gin.contextId * loadConst(&d->nsignals) + signal;
-  return (gin._ginBackend == NCCL_NET_DEVICE_GIN_GDAKI ? gdakiOf(gin)->signal_offsets : loadConst(&proxyOf(gin)->signal_offsets)) + signal;
+  return (proxied(gin) ? gin._proxy.signal_offsets : gdakiOf(gin)->signal_offsets) + signal;
 }
-/* Sum of its words. */
+/* Sum of its words, and what is behind the last look at them before anything that they speak of is taken for there. */
 NCCL_DEVICE_INLINE uint64_t signalWords(Gin const &gin, ncclGinSignal_t signal, cuda::memory_order order) {
   uint64_t sum = 0;
-  if (gin._ginHandle)
-    sum = load((gin._ginBackend == NCCL_NET_DEVICE_GIN_GDAKI ? gdakiOf(gin)->signals : loadConst(&proxyOf(gin)->signals)) + signal, order);
+  if (proxied(gin))
+    sum = proxySignal(gin, signal, order);
+  else if (gin._ginHandle)
+    sum = load(gdakiOf(gin)->signals + signal, order);
   gccl_gin_direct const *d = directOf(gin.comm);
   if (d) sum += load(directSignal(gin.comm, d, gin.contextId, signal, gin.comm.lsaRank), order);
   return sum;
 }
 
+NCCL_DEVICE_INLINE void signalAcquired(Gin const &gin, cuda::memory_order order) {
+  if (proxied(gin)) proxyAcquired(gin, order);
+}
+
 NCCL_DEVICE_INLINE uint64_t Gin::value(ncclGinSignal_t signal, cuda::memory_order order) const {
   GCCL_GIN_CHECK(signal < (uint32_t)comm.ginSignalCount, "no such signal", signal);
   uint64_t from = load(signalOffset(*this, signal), cuda::memory_order_relaxed); /* first: loads behind an acquire wait for it */
-  return signalWords(*this, signal, acquireOf(order)) - from;
+  uint64_t is = signalWords(*this, signal, acquireOf(order));
+  signalAcquired(*this, acquireOf(order));
+  return is - from;
 }
 NCCL_DEVICE_INLINE uint64_t Gin::readSignal(ncclGinSignal_t signal, int bits, cuda::memory_order order) const {
   return value(signal, order) & lowBits(bits);
@@ -275,6 +280,7 @@ NCCL_DEVICE_INLINE void Gin::waitSignal(Coop coop, ncclGinSignal_t signal, uint6
     uint64_t from = load(signalOffset(*this, signal), cuda::memory_order_relaxed); /* nobody resets a signal that is waited for */
     while (!reached(is = signalWords(*this, signal, acquireOf(order)) - from, least, bits))
       if (w.over(least, is)) break;
+    signalAcquired(*this, acquireOf(order));
   }
   coop.sync();
 }
@@ -316,8 +322,10 @@ NCCL_DEVICE_INLINE void Gin::waitSignalFollowShadow(Coop coop, ncclGinSignal_t s
   coop.sync(); /* all have read the shadow */
   if (coop.thread_rank() == 0) {
     Wait w(comm.abortFlag, "GIN signal", signal, -1);
-    while (!reached(is = value(signal, order), was + leastDelta, bits))
+    uint64_t from = load(signalOffset(*this, signal), cuda::memory_order_relaxed);
+    while (!reached(is = signalWords(*this, signal, acquireOf(order)) - from, was + leastDelta, bits))
       if (w.over(was + leastDelta, is)) break;
+    signalAcquired(*this, acquireOf(order));
     _signalShadows[signal] = is;
   }
   is = ncclCoopBcast(coop, is, 0);

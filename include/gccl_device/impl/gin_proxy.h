@@ -8,7 +8,25 @@
 namespace gccl {
 namespace device {
 
-NCCL_DEVICE_INLINE gccl_proxy_context *proxyOf(Gin const &gin) { return static_cast<gccl_proxy_context *>(gin._ginHandle) + gin.contextId; }
+NCCL_DEVICE_INLINE bool proxied(Gin const &gin) { return gin._ginHandle && gin._ginBackend != NCCL_NET_DEVICE_GIN_GDAKI; }
+NCCL_DEVICE_INLINE gccl_proxy_context proxyLoad(gccl_proxy_context const *x) {
+  gccl_proxy_context c;
+  c.nranks = (int32_t)loadConst(&x->nranks);
+  c.queue_size = loadConst(&x->queue_size);
+  c.queues = loadConst(&x->queues);
+  c.pis = loadConst(&x->pis);
+  c.cis = loadConst(&x->cis);
+  c.counters = loadConst(&x->counters);
+  c.signals = loadConst(&x->signals);
+  c.signal_offsets = loadConst(&x->signal_offsets);
+  c.last_issued_get = loadConst(&x->last_issued_get);
+  c.last_visible_get = loadConst(&x->last_visible_get);
+  c.seen = loadConst(&x->seen);
+  c.told = loadConst(&x->told);
+  c.nsignals = loadConst(&x->nsignals);
+  c.pad = 0;
+  return c;
+}
 NCCL_DEVICE_INLINE uint64_t proxyWindow(ncclWindow_t w) { return (uint64_t) reinterpret_cast<uintptr_t>(loadConst(&w->ginWins[0])); }
 NCCL_DEVICE_INLINE size_t ginOffset(ncclWindow_t w, size_t offset) { return 4096 * (size_t)loadConst(&w->ginOffset4K) + offset; }
 
@@ -46,33 +64,34 @@ NCCL_DEVICE_INLINE uint32_t proxyClaim(Gin const &gin, uint32_t *pi) {
 }
 
 /* Claims a place and waits until it is free; false after an abort. */
-NCCL_DEVICE_INLINE bool proxyPlace(Gin const &gin, gccl_proxy_context *x, int peer, uint32_t flags, uint32_t *out) {
-  uint32_t size = loadConst(&x->queue_size), *known = loadConst(&x->seen) + peer;
-  uint32_t at = *out = proxyClaim(gin, loadConst(&x->pis) + peer);
-  /* acquire, here and below: the agent has cleared the words. Threads that pass at the same time may set it back: then somebody looks once more. */
-  if (flags & ncclGinOptFlagsMaySkipCreditCheck || at - load(known, cuda::memory_order_acquire) < size) return true;
-  uint32_t *ci = loadConst(&x->cis) + peer, done;
+NCCL_DEVICE_INLINE bool proxyPlace(Gin const &gin, int peer, uint32_t flags, uint32_t *out) {
+  gccl_proxy_context const &x = gin._proxy;
+  uint32_t *known = x.seen + peer, before = loadToStore(known); /* first: beside the claim, not behind it */
+  uint32_t at = *out = proxyClaim(gin, x.pis + peer);
+  /* The agent has cleared the words. Threads that pass at the same time may set `known` back: then somebody looks once more. */
+  if (flags & ncclGinOptFlagsMaySkipCreditCheck || at - before < x.queue_size) return true;
+  uint32_t done;
   Wait w(gin.comm.abortFlag, "GIN queue of context", gin.contextId, peer);
-  while (at - (done = load(ci, cuda::memory_order_acquire)) >= size)
-    if (w.over(at - size + 1, done)) return false;
+  while (at - (done = load(x.cis + peer, cuda::memory_order_acquire)) >= x.queue_size)
+    if (w.over(at - x.queue_size + 1, done)) return false;
   store(known, done, cuda::memory_order_release);
   return true;
 }
 
 /* Stores the words of a descriptor. The caller has released what it speaks of, by a fence of the first thread; the agent acquires every word. */
 template <typename Who>
-NCCL_DEVICE_INLINE void proxyPost(Gin const &gin, gccl_proxy_context *x, int peer, gccl_gfd const &d, uint32_t flags, Who who) {
+NCCL_DEVICE_INLINE void proxyPost(Gin const &gin, int peer, gccl_gfd const &d, uint32_t flags, Who who) {
+  gccl_proxy_context const &x = gin._proxy;
   uint64_t words[GCCL_GFD_WORDS], place = 0;
   uint32_t at = 0;
   gccl_gfd_words(&d, words);
-  if (who.first()) place = proxyPlace(gin, x, peer, flags, &at) ? (uint64_t)1 << 32 | at : 0;
+  if (who.first()) place = proxyPlace(gin, peer, flags, &at) ? (uint64_t)1 << 32 | at : 0;
   place = who.fromFirst(place);
   if (!place) return;
   at = (uint32_t)place;
-  uint32_t size = loadConst(&x->queue_size);
-  who.put(loadConst(&x->queues) + ((size_t)(uint32_t)peer * size + (at & (size - 1))) * GCCL_GFD_WORDS, words);
+  who.put(x.queues + ((size_t)(uint32_t)peer * x.queue_size + (at & (x.queue_size - 1))) * GCCL_GFD_WORDS, words);
   if (d.op & GCCL_GFD_GET && who.first()) { /* the highest index of a get: in a circle, other threads may be further */
-    uint32_t *last = loadConst(&x->last_issued_get) + peer, is = load(last, cuda::memory_order_relaxed);
+    uint32_t *last = x.last_issued_get + peer, is = load(last, cuda::memory_order_relaxed);
     while (at + 1 - is < 0x80000000u && at + 1 != is) {
       uint32_t was = compareExchange(last, is, at + 1);
       if (was == is) break;
@@ -82,7 +101,6 @@ NCCL_DEVICE_INLINE void proxyPost(Gin const &gin, gccl_proxy_context *x, int pee
 }
 
 template <typename Who> NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut const &p, Who who) {
-  gccl_proxy_context *x = proxyOf(gin);
   gccl_gfd d = gccl_gfd();
   size_t left = p.bytes, done = 0;
   bool divided = left > GCCL_GFD_PUT_MAX;
@@ -120,7 +138,7 @@ template <typename Who> NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut 
         d.strong = p.signal.strong || divided; /* a weak one is for the whole put */
       }
     }
-    if (bytes || d.op != GCCL_GFD_PUT) proxyPost(gin, x, p.peer, d, p.flags, who);
+    if (bytes || d.op != GCCL_GFD_PUT) proxyPost(gin, p.peer, d, p.flags, who);
     left -= bytes;
     done += bytes;
   } while (left);
@@ -131,7 +149,7 @@ template <typename Who> NCCL_DEVICE_INLINE void runProxy(Gin const &gin, GinPut 
     s.signal_window = proxyWindow(p.signal.window);
     s.signal_off = ginOffset(p.signal.window, p.signal.offset);
     s.signal_value = p.signal.add;
-    proxyPost(gin, x, p.peer, s, p.flags, who);
+    proxyPost(gin, p.peer, s, p.flags, who);
   }
 }
 
@@ -146,30 +164,54 @@ template <int n> NCCL_DEVICE_INLINE void runProxyOf(Gin const &gin, ncclCoopTile
     runProxy(gin, p, ProxyThread());
 }
 
+/* The value of a signal: one word, or the sum of one word of each rank. Of many words none is acquired on a GPU, where such loads wait for each
+ * other, and a fence takes as long as two of them: proxyAcquired is behind the last look. */
+NCCL_DEVICE_INLINE bool proxyFences(Gin const &gin, cuda::memory_order order) {
+#if defined(GCCL_DEVICE_CPU)
+  (void)gin;
+  (void)order;
+  return false; /* ThreadSanitizer knows no fences */
+#else
+  return order != cuda::memory_order_relaxed && gin._proxy.told && gin._proxy.nranks > 2;
+#endif
+}
+NCCL_DEVICE_INLINE uint64_t proxySignal(Gin const &gin, ncclGinSignal_t signal, cuda::memory_order order) {
+  gccl_proxy_context const &x = gin._proxy;
+  if (!x.told) return load(x.signals + signal, order);
+  uint64_t const *word = x.told + signal;
+  uint64_t sum = 0;
+  if (proxyFences(gin, order)) order = cuda::memory_order_relaxed;
+  GCCL_UNROLL(4)
+  for (int r = 0; r < x.nranks; r++) sum += load(word + (size_t)(uint32_t)r * x.nsignals, order);
+  return sum;
+}
+NCCL_DEVICE_INLINE void proxyAcquired(Gin const &gin, cuda::memory_order order) {
+  if (proxyFences(gin, order)) fenceSystem();
+}
+
 /* What a flush waits for: descriptors claimed so far, and the last get among them. */
 NCCL_DEVICE_INLINE uint64_t proxyMark(Gin const &gin, int peer) {
-  gccl_proxy_context *x = proxyOf(gin);
-  uint32_t get = load(loadConst(&x->last_issued_get) + peer, cuda::memory_order_acquire); /* before the other: gets may go on */
-  return (uint64_t)get << 32 | load(loadConst(&x->pis) + peer, cuda::memory_order_relaxed);
+  uint32_t get = load(gin._proxy.last_issued_get + peer, cuda::memory_order_acquire); /* before the other: gets may go on */
+  return (uint64_t)get << 32 | load(gin._proxy.pis + peer, cuda::memory_order_relaxed);
 }
 
 NCCL_DEVICE_INLINE bool proxyReach(Gin const &gin, int peer, uint32_t next, cuda::memory_order order) {
   Wait w(gin.comm.abortFlag, "GIN flush of context", gin.contextId, peer);
-  uint32_t *ci = loadConst(&proxyOf(gin)->cis) + peer, done;
+  uint32_t *ci = gin._proxy.cis + peer, done;
   while ((done = load(ci, order)) - next > 0x7fffffffu)
     if (w.over(next, done)) return false;
   return true;
 }
 
 NCCL_DEVICE_INLINE void proxyFlush(Gin const &gin, int peer, uint64_t mark, cuda::memory_order order) {
-  gccl_proxy_context *x = proxyOf(gin);
+  gccl_proxy_context const &x = gin._proxy;
   if (!proxyReach(gin, peer, (uint32_t)mark, order)) return;
-  uint32_t get = (uint32_t)(mark >> 32), *visible = loadConst(&x->last_visible_get) + peer;
+  uint32_t get = (uint32_t)(mark >> 32), *visible = x.last_visible_get + peer;
   if (load(visible, cuda::memory_order_relaxed) - get <= 0x7fffffffu) return;
   gccl_gfd d = gccl_gfd(); /* gets have completed; a flush behind them makes them visible to this device's loads */
   d.op = GCCL_GFD_FLUSH;
-  proxyPost(gin, x, peer, d, ncclGinOptFlagsDefault, ProxyThread());
-  if (!proxyReach(gin, peer, load(loadConst(&x->pis) + peer, cuda::memory_order_relaxed), order)) return;
+  proxyPost(gin, peer, d, ncclGinOptFlagsDefault, ProxyThread());
+  if (!proxyReach(gin, peer, load(x.pis + peer, cuda::memory_order_relaxed), order)) return;
   store(visible, get, cuda::memory_order_relaxed); /* may go back where threads flush at the same time: then one flushes once more */
 }
 

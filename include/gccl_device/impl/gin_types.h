@@ -22,7 +22,7 @@ struct GinPut {
   enum What : uint8_t { put, value, get, signalOnly } what;
   bool counts;
   uint8_t mode; /* ncclGinResourceSharingMode */
-  bool released; /* for the system, by the caller */
+  enum Fence : uint8_t { unfenced, forDevice, forSystem } fence; /* before the carrier is told: what the group wrote is part of it */
   int peer;     /* of the communicator */
   ncclWindow_t remote, local;
   size_t remoteOffset, localOffset, bytes;

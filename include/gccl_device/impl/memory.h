@@ -36,6 +36,7 @@ template <typename T> NCCL_DEVICE_INLINE void store(T *p, T v, cuda::memory_orde
 template <typename T> NCCL_DEVICE_INLINE T fetchAdd(T *p, T v, cuda::memory_order o) { return __atomic_fetch_add(p, v, (int)o); }
 NCCL_DEVICE_INLINE void addTo(uint64_t *p, uint64_t v, cuda::memory_order o) { (void)__atomic_fetch_add(p, v, (int)o); }
 template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) { return *p; }
+template <typename T> NCCL_DEVICE_INLINE T loadToStore(T const *p) { return load(p, cuda::memory_order_acquire); }
 
 #else
 
@@ -114,6 +115,9 @@ template <typename T> NCCL_DEVICE_INLINE T loadConst(T const *p) {
     asm volatile("ld.global.nc.u64 %0,[%1];" : "=l"(u.large) : "l"(p));
   return u.v;
 }
+/* What only stores depend on, with a branch between: a GPU does not store before it knows that it must, so it need not acquire, which would empty the
+ * cache. */
+template <typename T> NCCL_DEVICE_INLINE T loadToStore(T const *p) { return load(p, cuda::memory_order_relaxed); }
 /* Nobody waits for what it was. */
 NCCL_DEVICE_INLINE void addTo(uint64_t *p, uint64_t v, cuda::memory_order o) {
   if (o == cuda::memory_order_relaxed)

@@ -504,7 +504,7 @@ KERNEL issueKernel(ncclDevComm comm, ncclWindow_t w, int rounds) {
   gin.flush(ncclCoopThread());
 }
 /* The same, timed in the kernel: what it costs to ask for puts of 8 bytes, as long as the queue has room for all of them. By one thread, or by a
- * warp for each put; in a context that others may use, or alone. */
+ * warp for each put; in a context that others may use, or alone; with a fence for each, or none because the caller has released the source. */
 __device__ inline uint64_t nowNs() {
 #ifdef GCCL_DEVICE_CUDA
   uint64_t ns;
@@ -515,20 +515,22 @@ __device__ inline uint64_t nowNs() {
 #endif
 }
 template <typename Coop>
-__device__ inline void enqueue(ncclDevComm const &comm, ncclWindow_t w, int rounds, int alone, long *ns, Coop coop) {
+__device__ inline void enqueue(ncclDevComm const &comm, ncclWindow_t w, int rounds, int alone, int released, long *ns, Coop coop) {
   ncclGin gin(comm, 0, alone ? NCCL_GIN_RESOURCE_SHARING_THREAD : NCCL_GIN_RESOURCE_SHARING_GPU);
   coop.sync();
   uint64_t start = nowNs();
-  for (int i = 0; i < rounds; i++) gin.put(ncclTeamWorld(comm), 1, w, 64, w, 65536, 8, ncclGin_None{}, ncclGin_None{}, coop);
+  for (int i = 0; i < rounds; i++)
+    gin.put(ncclTeamWorld(comm), 1, w, 64, w, 65536, 8, ncclGin_None{}, ncclGin_None{}, coop, ncclGin_None{},
+            released ? cuda::thread_scope_device : cuda::thread_scope_thread);
   if (threadIdx.x == 0) *ns = (long)(nowNs() - start);
   gin.flush(coop);
 }
-KERNEL enqueueKernel(ncclDevComm comm, ncclWindow_t w, int rounds, int alone, long *ns) {
+KERNEL enqueueKernel(ncclDevComm comm, ncclWindow_t w, int rounds, int alone, int released, long *ns) {
   if (comm.rank != 0) return;
   if (blockDim.x == 1)
-    enqueue(comm, w, rounds, alone, ns, ncclCoopThread());
+    enqueue(comm, w, rounds, alone, released, ns, ncclCoopThread());
   else
-    enqueue(comm, w, rounds, alone, ns, ncclCoopWarp());
+    enqueue(comm, w, rounds, alone, released, ns, ncclCoopWarp());
 }
 /* How fast a queue is emptied: what 32 threads of rank 0 ask for has completed. Puts of nothing with a counter, or signals. */
 KERNEL drainKernel(ncclDevComm comm, ncclWindow_t w, int rounds, int signals) {

@@ -147,6 +147,7 @@ static void processes(int n, int hosts, std::vector<std::string> const *only) {
 }
 
 int main(int argc, char **argv) {
+  setvbuf(stdout, nullptr, _IOLBF, 0); /* what was done before a run that does not end */
   place::arguments(argc, argv);
   bool procs = argc > 1 && !strcmp(argv[1], "--procs");
   if (procs) argc--, argv++;

@@ -324,16 +324,17 @@ void speed(Rank &r) {
     });
   }
   place::Shared<long> ns;
-  for (int k = 0; k < 4; k++) { /* the best of several: what a put costs a kernel that nobody holds up */
-    static char const *const what[] = {"put 8 B asked for by a thread", "the same, alone in its context", "put 8 B asked for by a warp",
-                                       "the same, alone in its context (warp)"};
+  for (int k = 0; k < 8; k++) { /* the best of several: what a put costs a kernel that nobody holds up */
+    static char const *const who[] = {"thread", "warp"}, *const how[] = {"", ", alone in its context", ", released", ", alone, released"};
     long best = 0;
     for (int i = 0; i < 7; i++) {
-      b.run(1, k < 2 ? 1 : 32, K(enqueueKernel), b.dev, b.win, 500, k % 2, ns);
+      b.run(1, k < 4 ? 1 : 32, K(enqueueKernel), b.dev, b.win, 500, k % 2, k / 2 % 2, ns);
       if (!best || *ns < best) best = *ns;
       meet();
     }
-    if (r.rank == 0) printf("speed %-34s %2d ranks %9.3f us (the kernel's part)\n", what[k], r.n, (double)best / 500e3);
+    char what[64];
+    snprintf(what, sizeof what, "put 8 B asked for by a %s%s", who[k / 4], how[k % 4]);
+    if (r.rank == 0) printf("speed %-34s %2d ranks %9.3f us (the kernel's part)\n", what, r.n, (double)best / 500e3);
   }
   report(r, "empty put by 32 threads, each", 32 * rounds, [&](int n) { b.run(1, 32, K(drainKernel), b.dev, b.win, n / 32, 0); });
   report(r, "signal by 32 threads, each", 32 * rounds, [&](int n) { b.run(1, 32, K(drainKernel), b.dev, b.win, n / 32, 1); });

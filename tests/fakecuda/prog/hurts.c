@@ -47,6 +47,7 @@ void case_memops(void) {
   IS(CUDA_ERROR_INVALID_VALUE, cu.StreamWriteValue32(s, d + 2, 1, 0));
   IS(CUDA_ERROR_INVALID_VALUE, cu.StreamBatchMemOp(s, 256, b, 0));
   IS(CUDA_ERROR_INVALID_VALUE, cu.StreamBatchMemOp(s, 0, b, 0));
+  IS(CUDA_ERROR_INVALID_VALUE, cu.StreamWriteValue64(t, d, 1, 1));
 }
 
 /* Eight queues: a wait in the first stream holds up the ninth. With CUDA_DEVICE_MAX_CONNECTIONS=32, argument of the test, it does not. */
