@@ -113,6 +113,7 @@ func (c *Comm) candidates() ([]gin.Candidate, error) {
 		names = append(names, k.Transport.Name())
 	}
 	plugin.LogTo(c.e.Log())
+	netplugin.Steps(c.e.front.Trace.Steps())
 	plugins, err := netplugin.FromSettings(c.set, want, c.log)
 	switch {
 	case err != nil:

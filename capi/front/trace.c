@@ -4,6 +4,7 @@
 
 #include "../../device/host/exec/probe.h"
 #include "../../device/host/exec/ring.h"
+#include "../../device/host/exec/steps.h"
 #include "front.h"
 
 static struct gccl_tracer *tracer;
@@ -42,6 +43,8 @@ const gccl_trace_api gccl_front_trace = {.size = sizeof(gccl_trace_api),
                                          .event_size = sizeof(gccl_event),
                                          .open = open_tracer,
                                          .net_done = gccl_probe_put_done,
+                                         .settle = gccl_steps_settle,
+                                         .steps = &gccl_steps,
                                          .take = gccl_ring_take,
                                          .dropped = gccl_ring_dropped,
                                          .now = gccl_ring_now,

@@ -293,7 +293,7 @@ static int alone(pass *p, gccl_op *x) {
 }
 
 static int run(pass *p, gccl_op *x, int only) {
-  if (gccl_probed(x->comm)) gccl_probe_step(x, GCCL_STEP_LAUNCH, NULL, -1);
+  if (gccl_probed(x->comm)) gccl_probe_step(x, GCCL_STEP_LAUNCH, NULL, -1, NULL);
   switch (x->kind) {
   case GCCL_DO_COLL: return collective(p, x, only);
   case GCCL_DO_RECV: return message(p, x);

@@ -256,7 +256,7 @@ static int turn(many *m, gccl_cuda_batch *b, int up_to) {
       if (b->blocked && gccl_probed(c) && (b->told != b->blocked || b->told_on != b->blocked_on)) {
         b->told = b->blocked;
         b->told_on = b->blocked_on;
-        gccl_probe_step(b->blocked, GCCL_WAIT_PEERS, NULL, b->blocked_on);
+        gccl_probe_step(b->blocked, GCCL_WAIT_PEERS, NULL, b->blocked_on, NULL);
       }
       if (b->blocked) b->blocked->moved = 0;
       return moved | progress;

@@ -92,7 +92,7 @@ int gccl_cuda_spin(gccl_cuda_batch *b) {
   for (int i = 0; i < b->nops && !e; i++) {
     gccl_op *x = &b->ops[i];
     if (!x->spins) continue;
-    if (gccl_probed(x->comm)) gccl_probe_step(x, GCCL_STEP_LAUNCH, NULL, -1);
+    if (gccl_probed(x->comm)) gccl_probe_step(x, GCCL_STEP_LAUNCH, NULL, -1, NULL);
     if ((e = launch(b, x, w, --left == 0))) return gccl_cuda_failed(b->comm, e, gccl_coll_names[x->coll]);
     x->phase = OP_EXECUTED;
   }

@@ -118,8 +118,9 @@ typedef struct {
   const void *src; /* in this rank's area, in a mirror, or in a registered window; where port.anywhere says so, in any memory */
   uint64_t bytes, off;
   uint32_t window;
-  uint32_t put; /* number in the trace; 0: not traced */
-  uint64_t unused[3];
+  uint32_t put;  /* number in the trace; 0: not traced */
+  uint32_t step; /* of the profilers that this put is for (gccl_step_api); 0: none */
+  uint32_t unused[5];
   unsigned char message[64];
 } gccl_cmd;
 

@@ -57,11 +57,14 @@ typedef struct gccl_probe {
   int32_t rank;
   _Atomic(uint64_t) calls;
   _Atomic(uint32_t) puts;
+  uint32_t sending;        /* the step whose put comes next; the executor's */
   _Atomic(int32_t) inside; /* calls and groups under way, which still look at it: an operation may end before its call returns */
   int32_t nprofilers;
   gccl_profiler profiler[GCCL_PROFILERS];
   /* The front's: a put has completed. From the thread that serves the network. */
-  void (*net_done)(struct gccl_probe *, uint32_t put, int32_t peer);
+  void (*net_done)(struct gccl_probe *, uint32_t put, uint32_t step, int32_t peer);
+  /* The front's: ends the steps that the network still has, before the plugins go. Preconditions: nothing is in flight. */
+  void (*settle)(struct gccl_probe *);
 } gccl_probe;
 
 /* What the front gives the core: the rings of the trace. A ring is one thread's: it stores, the core takes. */
@@ -69,7 +72,9 @@ typedef struct {
   uint32_t size, event_size; /* sizeof(gccl_trace_api), sizeof(gccl_event) */
   /* The tracer of the process, made at the first call; NULL without memory. */
   struct gccl_tracer *(*open)(void);
-  void (*net_done)(gccl_probe *, uint32_t put, int32_t peer);
+  void (*net_done)(gccl_probe *, uint32_t put, uint32_t step, int32_t peer);
+  void (*settle)(gccl_probe *);
+  const gccl_step_api *steps;
   /* Takes up to max records of ring index (from 0) and returns how many; -1: there is no such ring. thread: of the records. One caller at a
    * time. */
   int32_t (*take)(struct gccl_tracer *, int32_t index, gccl_event *out, int32_t max, uint64_t *thread);

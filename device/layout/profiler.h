@@ -6,6 +6,7 @@
 #ifndef GCCL_LAYOUT_PROFILER_H
 #define GCCL_LAYOUT_PROFILER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -128,5 +129,18 @@ struct gccl_profiler {
   void (*stop)(const gccl_profiler *, void *handle);
   void (*state)(const gccl_profiler *, void *handle, int state, const gccl_profile_args *);
 };
+
+/* The steps that the network works for, as the adapters of net plugins see them (plugin/net). A step, and an event that a net plugin opens
+ * below it, is a number and never an address: one that is over, or was made up, is found to be none. 0 is no step. Any thread. */
+typedef struct {
+  /* The profiler callback of net plugins: NULL, or what was wrong, and nothing was done. */
+  const char *(*event)(void **event, int type, void *step, int64_t plugin, void *data);
+  /* A request made for a step keeps it open. */
+  void (*hold)(uint32_t step);
+  void (*drop)(uint32_t step);
+  /* The step that waits for what comes to an address; 0: none. */
+  uint32_t (*waiting)(const void *at);
+  const _Atomic(int32_t) *waits; /* how many wait so: a look before waiting */
+} gccl_step_api;
 
 #endif

@@ -247,7 +247,8 @@ void gin_completed(gin *g, gin_peer *p, uint64_t cookie) {
     gin_far_carried(p, cookie);
     return;
   }
-  if ((uint32_t)cookie && g->comm->probe) g->comm->probe->net_done(g->comm->probe, (uint32_t)cookie, p->rank);
+  uint32_t put = (uint32_t)cookie, step = gin_cookie_context(cookie);
+  if ((put || step) && g->comm->probe) g->comm->probe->net_done(g->comm->probe, put, step, p->rank);
   if (kind == GIN_COOKIE_TRACKED)
     __atomic_store_n(&g->port.done[p->rank], g->port.done[p->rank] + 1, __ATOMIC_RELEASE); /* acquired by the executor */
 }

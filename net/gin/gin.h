@@ -314,7 +314,8 @@ void gin_nic_ring(gin *, int context, int32_t peer, uint32_t next);
 int gin_start(gin *);
 void gin_stop(gin *);
 
-/* Cookies: what a completion is about, in the top byte. The index of the executor's commands is their number in the trace. */
+/* Cookies: what a completion is about, in the top byte. Commands of the executor have their number in the trace as index, and their step in
+ * place of a context. */
 enum { GIN_COOKIE_TRACKED = 1, GIN_COOKIE_CONTEXT = 2, GIN_COOKIE_NIC = 3, GIN_COOKIE_TRACED = 4, GIN_COOKIE_FAR = 5 };
 static inline uint64_t gin_cookie(unsigned kind, uint32_t context, uint32_t index) {
   return (uint64_t)kind << 56 | (uint64_t)(context & 0xffffff) << 32 | index;

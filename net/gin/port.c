@@ -37,6 +37,7 @@ static int issue(gin *g, const gccl_cmd *d) {
     const gccl_net_rmr *r = remote_of(g, p, d);
     w = gin_work(g, p, GCCL_NET_PUT);
     w->remote = r;
+    w->step = d->step;
     w->roff = d->off + (d->place == GCCL_AT_MIRROR ? p->mirror_off : 0);
     if (!r || !gin_local(g, p, w, d->src, d->bytes)) {
       char text[GIN_TEXT];
@@ -47,9 +48,9 @@ static int issue(gin *g, const gccl_cmd *d) {
     }
   }
   if (d->message_bytes) w = gin_message(g, p, d->message, d->message_bytes, 0);
-  if (w && (d->flags & GCCL_CMD_TRACKED || d->put)) {
+  if (w && (d->flags & GCCL_CMD_TRACKED || d->put || d->step)) {
     w->flags |= GCCL_NET_SIGNALED;
-    w->cookie = gin_cookie(d->flags & GCCL_CMD_TRACKED ? GIN_COOKIE_TRACKED : GIN_COOKIE_TRACED, 0, d->put);
+    w->cookie = gin_cookie(d->flags & GCCL_CMD_TRACKED ? GIN_COOKIE_TRACKED : GIN_COOKIE_TRACED, d->step, d->put);
   }
   return 1;
 }

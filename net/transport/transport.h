@@ -158,7 +158,8 @@ enum {
 /* A work request: two lines. Ranges are checked against both registrations when posted. */
 typedef struct {
   uint8_t op, flags;
-  uint8_t pad[6];
+  uint8_t pad[2];
+  uint32_t step; /* of the profilers that this is for (device/layout/profiler.h), for transports with events of their own; 0: none */
   uint64_t cookie;
   uint64_t bytes;
   const gccl_net_mr *local;

@@ -78,32 +78,33 @@ static void adapt_common(np_net *m) {
   }
 
 /* Sizes that are int, up to v8. */
-#define ADAPT_INT_SIZES                                                                                                      \
-  static int a_isend(np_net *m, void *send, void *data, size_t bytes, int tag, void *mhandle, void **request) {              \
-    *request = NULL;                                                                                                         \
-    if (bytes > INT32_MAX) return NP_INTERNAL;                                                                               \
-    return T(m)->isend(send, data, (int)bytes, tag, mhandle, request);                                                       \
-  }                                                                                                                          \
-  static int a_irecv(np_net *m, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **request) { \
-    int small[NP_RECVS];                                                                                                     \
-    *request = NULL;                                                                                                         \
-    for (int i = 0; i < n; i++) {                                                                                            \
-      if (sizes[i] > INT32_MAX) return NP_INTERNAL;                                                                          \
-      small[i] = (int)sizes[i];                                                                                              \
-    }                                                                                                                        \
-    return T(m)->irecv(recv, n, data, small, tags, mhandles, request);                                                       \
+#define ADAPT_INT_SIZES                                                                                                                    \
+  static int a_isend(np_net *m, void *send, void *data, size_t bytes, int tag, void *mhandle, void *step, void **request) {                \
+    (void)step;                                                                                                                            \
+    *request = NULL;                                                                                                                       \
+    if (bytes > INT32_MAX) return NP_INTERNAL;                                                                                             \
+    return T(m)->isend(send, data, (int)bytes, tag, mhandle, request);                                                                     \
+  }                                                                                                                                        \
+  static int a_irecv(np_net *m, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **steps, void **request) { \
+    int small[NP_RECVS];                                                                                                                   \
+    (void)steps;                                                                                                                           \
+    *request = NULL;                                                                                                                       \
+    for (int i = 0; i < n; i++) {                                                                                                          \
+      if (sizes[i] > INT32_MAX) return NP_INTERNAL;                                                                                        \
+      small[i] = (int)sizes[i];                                                                                                            \
+    }                                                                                                                                      \
+    return T(m)->irecv(recv, n, data, small, tags, mhandles, request);                                                                     \
   }
 
-/* From v10 on: with a place for the profiler's handles, which are none. */
-#define ADAPT_PROFILED                                                                                                       \
-  static int a_isend(np_net *m, void *send, void *data, size_t bytes, int tag, void *mhandle, void **request) {              \
-    *request = NULL;                                                                                                         \
-    return T(m)->isend(send, data, bytes, tag, mhandle, NULL, request);                                                      \
-  }                                                                                                                          \
-  static int a_irecv(np_net *m, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **request) { \
-    void *none[NP_RECVS] = {0};                                                                                              \
-    *request = NULL;                                                                                                         \
-    return T(m)->irecv(recv, n, data, sizes, tags, mhandles, none, request);                                                 \
+/* From v10 on: with the steps of the profilers. */
+#define ADAPT_PROFILED                                                                                                                     \
+  static int a_isend(np_net *m, void *send, void *data, size_t bytes, int tag, void *mhandle, void *step, void **request) {                \
+    *request = NULL;                                                                                                                       \
+    return T(m)->isend(send, data, bytes, tag, mhandle, step, request);                                                                    \
+  }                                                                                                                                        \
+  static int a_irecv(np_net *m, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **steps, void **request) { \
+    *request = NULL;                                                                                                                       \
+    return T(m)->irecv(recv, n, data, sizes, tags, mhandles, steps, request);                                                              \
   }
 
 /* From v11 on: a context for each communicator. */
@@ -111,7 +112,7 @@ static void adapt_common(np_net *m) {
   static int a_init(np_net *m, void **ctx, uint64_t comm) {                                                                          \
     np_net_config config = {.trafficClass = -1};                                                                                     \
     pthread_mutex_lock(&m->lock);                                                                                                    \
-    int rc = T(m)->init(ctx, comm, &config, m->log, NULL);                                                                           \
+    int rc = T(m)->init(ctx, comm, &config, m->log, np_profile);                                                                     \
     if (rc == NP_OK) m->users++;                                                                                                     \
     pthread_mutex_unlock(&m->lock);                                                                                                  \
     return rc;                                                                                                                       \

@@ -52,6 +52,7 @@ int np_bulk_send(np_conn *c, np_op *o, uint64_t at, uint64_t bytes) {
   b->tx[i].data = o->local->mr.addr + o->loff + at;
   b->tx[i].bytes = bytes;
   b->tx[i].mhandle = h;
+  b->tx[i].step = o->step;
   b->tx[i].request = NULL;
   o->pending++;
   return 0;
@@ -77,7 +78,8 @@ static int send_side(np_conn *c) {
   np_bulk *b = c->bulk;
   for (; b->tx_started != b->tx_announced; b->tx_started++) {
     uint32_t i = b->tx_started % NP_REQUESTS;
-    int rc = b->m->isend(b->m, b->send, b->tx[i].data, b->tx[i].bytes, tag_of(b->tx_started), b->tx[i].mhandle, &b->tx[i].request);
+    int rc = b->m->isend(b->m, b->send, b->tx[i].data, b->tx[i].bytes, tag_of(b->tx_started), b->tx[i].mhandle, np_step(b->tx[i].step),
+                         &b->tx[i].request);
     if (rc) return broken(c, "isend", rc);
     if (!b->tx[i].request) break; /* again later */
   }
@@ -95,7 +97,7 @@ static int send_side(np_conn *c) {
 static int post_receives(np_conn *c) {
   np_bulk *b = c->bulk;
   while (b->rx_posted != b->rx_announced && b->group_last - b->group_first < (uint32_t)b->m->requests) {
-    void *data[NP_RECVS], *handles[NP_RECVS], *request = NULL;
+    void *data[NP_RECVS], *handles[NP_RECVS], *steps[NP_RECVS], *request = NULL;
     size_t sizes[NP_RECVS];
     int tags[NP_RECVS], n = 0;
     for (uint32_t k = b->rx_posted; k != b->rx_announced && n < b->recvs; k++, n++) {
@@ -104,8 +106,9 @@ static int post_receives(np_conn *c) {
       handles[n] = b->rx[i].mhandle;
       sizes[n] = b->rx[i].bytes;
       tags[n] = tag_of(k);
+      steps[n] = np_step(np_step_waiting(b->rx[i].data));
     }
-    int rc = b->m->irecv(b->m, b->recv, n, data, sizes, tags, handles, &request);
+    int rc = b->m->irecv(b->m, b->recv, n, data, sizes, tags, handles, steps, &request);
     if (rc) return broken(c, "irecv", rc);
     if (!request) break;
     uint32_t g = b->group_last++ % NP_REQUESTS;

@@ -33,7 +33,7 @@ typedef struct {
 /* Work that is not finished: of this end, or the answer to a GET of the other. */
 typedef struct {
   uint8_t op, signaled, sent, answered, plain; /* plain: both ends' memory can be loaded and stored */
-  uint32_t id, key, mine, pending;             /* pending: bulk transfers under way */
+  uint32_t id, key, mine, pending, step;       /* pending: bulk transfers under way; step: of the profilers */
   uint64_t cookie, bytes, moved, off, loff;
   gccl_mrt_entry *local;
   unsigned char data[GCCL_NET_MSG];
@@ -50,6 +50,7 @@ typedef struct {
     np_op *op;
     void *data, *mhandle, *request;
     uint64_t bytes;
+    uint32_t step;
   } tx[NP_REQUESTS];
   uint32_t tx_announced, tx_started, tx_finished;
   struct {
@@ -78,8 +79,8 @@ typedef struct {
   np_bulk *bulk;                            /* NULL: all goes through frames */
   uint8_t told, telling, bye, answer, seen; /* answer: a BYE of the peer; seen: it has answered ours */
   char *out;                                /* frame that is being filled */
-  uint32_t out_bytes;
-  const char *in; /* frame that is being read */
+  uint32_t out_bytes, out_step;             /* of several puts in it, the first one's */
+  const char *in;                           /* frame that is being read */
   uint32_t in_at, in_bytes;
   uint32_t op_head, op_next, op_tail, gets;
   np_op op[NP_OPS];

@@ -10,8 +10,8 @@ enum { NP_FRAME = 16 << 10, NP_FRAMES = 16 }; /* bytes of a frame, and frames un
 typedef struct np_lane np_lane;
 
 typedef struct {
-  char *(*room)(np_lane *);                /* the next frame to fill, NULL while all are under way */
-  void (*send)(np_lane *, uint32_t bytes); /* sends it: 1 to NP_FRAME bytes */
+  char *(*room)(np_lane *);                               /* the next frame to fill, NULL while all are under way */
+  void (*send)(np_lane *, uint32_t bytes, uint32_t step); /* sends it: 1 to NP_FRAME bytes; step: of the profilers, 0 none */
   void (*progress)(np_lane *);
   const char *(*next)(np_lane *, uint32_t *bytes); /* the oldest frame that has come and was not released, or NULL */
   void (*release)(np_lane *);

@@ -17,7 +17,7 @@ typedef struct {
   uint32_t depth; /* of them in use: not more than the plugin has requests */
   uint8_t send_failed, recv_failed, registered;
   void *tx[NP_FRAMES], *rx[NP_FRAMES];
-  uint32_t tx_bytes[NP_FRAMES], rx_bytes[NP_FRAMES];
+  uint32_t tx_bytes[NP_FRAMES], rx_bytes[NP_FRAMES], tx_step[NP_FRAMES];
   uint32_t filled, started, finished; /* frames out */
   uint32_t posted, arrived, taken;    /* frames in */
 } net_lane;
@@ -40,7 +40,7 @@ static void send_side(net_lane *l) {
     uint32_t i = l->started % l->depth;
     head *h = (head *)frame(l, l->out, l->started) - 1;
     *h = (head){MAGIC, l->tx_bytes[i]};
-    int rc = l->m->isend(l->m, l->send, h, sizeof *h + h->bytes, 0, l->send_handle, &l->tx[i]);
+    int rc = l->m->isend(l->m, l->send, h, sizeof *h + h->bytes, 0, l->send_handle, np_step(l->tx_step[i]), &l->tx[i]);
     if (rc) return failed(l, &l->send_failed, "isend", rc);
     if (!l->tx[i]) break; /* again later */
   }
@@ -48,14 +48,17 @@ static void send_side(net_lane *l) {
     int done = 0, size = -1, rc = l->m->test(l->m, l->tx[l->finished % l->depth], &done, &size);
     if (rc) return failed(l, &l->send_failed, "test of a send", rc);
     if (!done) break;
+    np_step_drop(l->tx_step[l->finished % l->depth]);
   }
 }
 
+/* Frames are received before anybody knows what will come in them, so for no step. */
 static void receive_side(net_lane *l) {
   for (; l->posted - l->taken < l->depth; l->posted++) {
     void *to = (head *)frame(l, l->in, l->posted) - 1;
     size_t size = sizeof(head) + NP_FRAME;
-    int tag = 0, rc = l->m->irecv(l->m, l->recv, 1, &to, &size, &tag, &l->recv_handle, &l->rx[l->posted % l->depth]);
+    void *none = NULL;
+    int tag = 0, rc = l->m->irecv(l->m, l->recv, 1, &to, &size, &tag, &l->recv_handle, &none, &l->rx[l->posted % l->depth]);
     if (rc) return failed(l, &l->recv_failed, "irecv", rc);
     if (!l->rx[l->posted % l->depth]) break;
   }
@@ -82,9 +85,12 @@ static void progress(np_lane *lane) {
   if (!l->recv_failed) receive_side(l);
 }
 
-static void send_frame(np_lane *lane, uint32_t bytes) {
+static void send_frame(np_lane *lane, uint32_t bytes, uint32_t step) {
   net_lane *l = (net_lane *)lane;
-  l->tx_bytes[l->filled++ % l->depth] = bytes;
+  uint32_t i = l->filled++ % l->depth;
+  l->tx_bytes[i] = bytes;
+  l->tx_step[i] = step;
+  np_step_hold(step);
   if (!l->send_failed) send_side(l);
 }
 
@@ -106,6 +112,7 @@ static void close_lane(np_lane *lane) {
   net_lane *l = (net_lane *)lane;
   if (l->registered > 0) l->m->dereg(l->m, l->send, l->send_handle);
   if (l->registered > 1) l->m->dereg(l->m, l->recv, l->recv_handle);
+  for (; l->finished != l->filled; l->finished++) np_step_drop(l->tx_step[l->finished % l->depth]);
   l->m->close_send(l->m, l->send);
   l->m->close_recv(l->m, l->recv);
   if (l->out) munmap(l->out, 2 * NP_FRAMES * SLOT);

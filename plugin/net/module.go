@@ -40,6 +40,16 @@ var (
 	modulesMu sync.Mutex
 )
 
+// Steps gives the plugins of the process the steps that profilers follow: a gccl_step_api, which lives for ever. Before the
+// first plugin is opened.
+func Steps(api unsafe.Pointer) {
+	modulesMu.Lock()
+	defer modulesMu.Unlock()
+	if C.np_steps == nil {
+		C.np_steps = (*C.gccl_step_api)(api)
+	}
+}
+
 type text [C.GCCL_NET_TEXT]C.char
 
 func (t *text) String() string { return C.GoString(&t[0]) }

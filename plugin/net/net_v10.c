@@ -2,7 +2,7 @@
 #define TABLE np_net_v10
 #include "adapt.h"
 
-ADAPT_INIT_ONCE(init(m->log, NULL))
+ADAPT_INIT_ONCE(init(m->log, np_profile))
 ADAPT_ACCEPT
 ADAPT_PROFILED
 

@@ -11,12 +11,14 @@ static int a_connect(np_net *m, void *ctx, int dev, void *handle, void **send) {
   return T(m)->connect(dev, handle, send, &device);
 }
 
-static int a_isend(np_net *m, void *send, void *data, size_t bytes, int tag, void *mhandle, void **request) {
+static int a_isend(np_net *m, void *send, void *data, size_t bytes, int tag, void *mhandle, void *step, void **request) {
+  (void)step;
   *request = NULL;
   return T(m)->isend(send, data, bytes, tag, mhandle, request);
 }
 
-static int a_irecv(np_net *m, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **request) {
+static int a_irecv(np_net *m, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **steps, void **request) {
+  (void)steps;
   *request = NULL;
   return T(m)->irecv(recv, n, data, sizes, tags, mhandles, request);
 }

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "../../device/layout/profiler.h"
 #include "abi.h"
 
 typedef struct np_net np_net;
@@ -31,8 +32,8 @@ struct np_net {
   int (*reg)(np_net *, void *comm, void *data, size_t bytes, int type, void **mhandle);
   int (*reg_dmabuf)(np_net *, void *comm, void *data, size_t bytes, int type, uint64_t offset, int fd, void **mhandle);
   int (*dereg)(np_net *, void *comm, void *mhandle);
-  int (*isend)(np_net *, void *send, void *data, size_t bytes, int tag, void *mhandle, void **request);
-  int (*irecv)(np_net *, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **request);
+  int (*isend)(np_net *, void *send, void *data, size_t bytes, int tag, void *mhandle, void *step, void **request);
+  int (*irecv)(np_net *, void *recv, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **steps, void **request);
   int (*flush)(np_net *, void *recv, int n, void **data, int *sizes, void **mhandles, void **request);
   int (*test)(np_net *, void *request, int *done, int *sizes);
   int (*close_send)(np_net *, void *);
@@ -53,5 +54,22 @@ void np_net_adapt_v11(np_net *);
 void np_net_adapt_v12(np_net *);
 
 const char *np_result(int rc); /* its name */
+
+/* ---- Steps of the profilers, which requests are made for. Tables before v10 are told of none. ---- */
+
+/* Where steps live, before the first plugin is opened; NULL: nowhere, and there are none. */
+extern const gccl_step_api *np_steps;
+/* The profiler callback for plugins. What a plugin does wrong with it is said once, and is no failure of its own call. */
+int np_profile(void **event, int type, void *step, int64_t plugin, void *data);
+static inline void *np_step(uint32_t step) { return (void *)(uintptr_t)step; }
+static inline void np_step_hold(uint32_t step) {
+  if (step) np_steps->hold(step);
+}
+static inline void np_step_drop(uint32_t step) {
+  if (step) np_steps->drop(step);
+}
+static inline uint32_t np_step_waiting(const void *at) {
+  return np_steps && atomic_load_explicit(np_steps->waits, memory_order_relaxed) ? np_steps->waiting(at) : 0;
+}
 
 #endif

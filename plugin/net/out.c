@@ -1,12 +1,18 @@
 #include "carry.h"
 
+static void flush(np_conn *c) {
+  if (!c->out || !c->out_bytes) return;
+  c->lane->ops->send(c->lane, c->out_bytes, c->out_step);
+  c->out = NULL;
+}
+
 /* Room for a record and up to `bytes` behind it, at least `least`, in the frame that is being filled or the next one. *got is how many of
  * them fit. NULL: no frame. */
 static np_record *record(np_conn *c, uint64_t least, uint64_t bytes, uint64_t *got) {
   for (;;) {
     if (!c->out) {
       if (!(c->out = c->lane->ops->room(c->lane))) return NULL;
-      c->out_bytes = 0;
+      c->out_bytes = c->out_step = 0;
     }
     uint64_t left = NP_FRAME - c->out_bytes;
     if (left >= sizeof(np_record) + least) {
@@ -17,15 +23,8 @@ static np_record *record(np_conn *c, uint64_t least, uint64_t bytes, uint64_t *g
       *r = (np_record){.bytes = *got};
       return r;
     }
-    c->lane->ops->send(c->lane, c->out_bytes);
-    c->out = NULL;
+    flush(c);
   }
-}
-
-static void flush(np_conn *c) {
-  if (!c->out || !c->out_bytes) return;
-  c->lane->ops->send(c->lane, c->out_bytes);
-  c->out = NULL;
 }
 
 /* A record with up to GCCL_NET_TEXT bytes behind it. */
@@ -60,6 +59,7 @@ static int transfer(np_conn *c, np_op *o) {
     } else {
       if (!(r = record(c, left < SMALLEST ? left : SMALLEST, left, &n))) return 0;
       memcpy(r + 1, o->local->mr.addr + o->loff + o->moved, n);
+      if (!c->out_step) c->out_step = o->step;
     }
     r->kind = o->op == NP_ANSWER ? (bulk ? NP_BULKGOT : NP_GOT) : (bulk ? NP_BULKPUT : NP_PUT);
     r->key = o->key;
@@ -113,6 +113,7 @@ int np_take(np_conn *c, const gccl_net_wr *w, char *why) {
                .off = w->roff,
                .loff = w->loff,
                .id = c->op_tail,
+               .step = w->step,
                .key = w->remote ? w->remote->key[0] : 0};
   if (w->op == GCCL_NET_PUT || w->op == GCCL_NET_GET) {
     o->local = (gccl_mrt_entry *)w->local;

@@ -43,13 +43,14 @@ int np_pair_token(np_pair *p, const unsigned char send[NP_TOKEN], unsigned char 
     if ((rc = m->reg(m, p->recv, p->token + NP_TOKEN, NP_TOKEN, NP_PTR_HOST, &p->token_recv))) return failed(why, "regMr", rc);
     p->registered = 2;
   }
-  if (!p->sending && !p->sent && (rc = m->isend(m, p->send, p->token, NP_TOKEN, 0, p->token_send, &p->sending)))
+  if (!p->sending && !p->sent && (rc = m->isend(m, p->send, p->token, NP_TOKEN, 0, p->token_send, NULL, &p->sending)))
     return failed(why, "isend", rc);
   if (!p->receiving && !p->received) {
     void *to = p->token + NP_TOKEN;
     size_t size = NP_TOKEN;
     int tag = 0;
-    if ((rc = m->irecv(m, p->recv, 1, &to, &size, &tag, &p->token_recv, &p->receiving))) return failed(why, "irecv", rc);
+    void *none = NULL;
+    if ((rc = m->irecv(m, p->recv, 1, &to, &size, &tag, &p->token_recv, &none, &p->receiving))) return failed(why, "irecv", rc);
   }
   int sizes[NP_RECVS] = {0};
   if (p->sending) {

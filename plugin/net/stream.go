@@ -8,7 +8,7 @@ static int ls_write(np_lane *l, const void *data, uint32_t bytes) {
   char *to = l->ops->room(l);
   if (!to) return gccl_net_faulted(&l->fault) ? -1 : 0;
   memcpy(to, data, bytes);
-  l->ops->send(l, bytes);
+  l->ops->send(l, bytes, 0);
   return 1;
 }
 

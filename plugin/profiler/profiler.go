@@ -19,6 +19,9 @@ static int attach(gccl_probe *p, int version, const void *table, const profiler_
   if (!rc) p->nprofilers++;
   return rc;
 }
+static void settle(gccl_probe *p) {
+  if (p->settle) p->settle(p);
+}
 static const char *name_of(const void *table) { return ((const profiler_table_v6 *)table)->name; }
 */
 import "C"
@@ -107,6 +110,7 @@ func (a *Attached) Detach() {
 		return
 	}
 	n := int(a.probe.nprofilers)
+	C.settle(a.probe)
 	a.probe.nprofilers = 0
 	for i := range n {
 		C.profiler_close(a.versions[i], &a.probe.profiler[i])

@@ -66,20 +66,22 @@ type event struct {
 	parent, group int
 	context       int
 	stopped       bool
+	open          int // children that must end before it
 	text          string
 }
 
 // watched is what a watcher was told.
 type watched struct {
 	count  map[int]int // by type
+	sends  int         // steps of sends
 	states map[int]int
 	texts  []string // of starts, without numbers of handles
 	inits  []string
 }
 
 const (
-	group, coll, p2p, proxyOp, proxyStep, channel = 1, 2, 4, 8, 16, 64
-	groupAPI, collAPI, p2pAPI, launch             = 256, 512, 1024, 2048
+	group, coll, p2p, proxyOp, proxyStep, channel, network = 1, 2, 4, 8, 16, 64, 128
+	groupAPI, collAPI, p2pAPI, launch                      = 256, 512, 1024, 2048
 )
 
 // check reads what a watcher of a version has written and holds it to the rules of parents and lifetimes.
@@ -132,7 +134,7 @@ func check(t *testing.T, file string, version int) watched {
 				w.texts = append(w.texts, strings.Join(f[10:], " "))
 			}
 			parents := map[int][]int{coll: {collAPI}, p2p: {p2pAPI}, proxyOp: {coll, p2p}, channel: {coll, p2p}, proxyStep: {proxyOp},
-				collAPI: {groupAPI}, p2pAPI: {groupAPI}, launch: {groupAPI}}[e.kind]
+				network: {proxyStep}, collAPI: {groupAPI}, p2pAPI: {groupAPI}, launch: {groupAPI}}[e.kind]
 			if version < 5 && (e.kind == coll || e.kind == p2p) {
 				parents = []int{group}
 			}
@@ -145,6 +147,11 @@ func check(t *testing.T, file string, version int) watched {
 				bad("its parent is %v", p)
 			case p.stopped && e.kind != coll && e.kind != p2p: // a call on a stream, or in a group, ends before its operation begins
 				bad("its parent has been stopped")
+			case e.kind == proxyStep || e.kind == network:
+				p.open++
+			}
+			if e.kind == proxyStep && p != nil && strings.HasSuffix(p.text, " send 1") {
+				w.sends++
 			}
 			if version >= 5 && (e.kind == coll || e.kind == p2p) {
 				if g := events[e.group]; g == nil || g.kind != group || g.stopped {
@@ -155,8 +162,13 @@ func check(t *testing.T, file string, version int) watched {
 			switch e := events[id]; {
 			case e == nil || e.stopped:
 				bad("no such event, or it has been stopped")
+			case e.open > 0:
+				bad("%d of its children are open", e.open)
 			default:
 				e.stopped = true
+				if p := events[e.parent]; p != nil && (e.kind == proxyStep || e.kind == network) {
+					p.open--
+				}
 			}
 		case "state":
 			s, _ := strconv.Atoi(f[2])

@@ -31,6 +31,7 @@ gccl_probe *gccl_ctl_probe_new(const gccl_trace_api *t, struct gccl_tracer *trac
   p->number = number;
   p->rank = rank;
   p->net_done = t->net_done;
+  p->settle = t->settle;
   return p;
 }
 

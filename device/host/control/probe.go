@@ -26,6 +26,14 @@ func TraceAt(p unsafe.Pointer) Trace {
 // OK says whether there is anything.
 func (t Trace) OK() bool { return t.p != nil }
 
+// Steps is what adapters of net plugins are given (gccl_step_api); nil: the front has none.
+func (t Trace) Steps() unsafe.Pointer {
+	if t.p == nil {
+		return nil
+	}
+	return unsafe.Pointer(t.p.steps)
+}
+
 // Tracer is the rings of the process.
 type Tracer struct {
 	t Trace

@@ -236,13 +236,22 @@ static inline uint64_t offset_of(const gccl_op *x, int64_t chunk) {
   return (x->part * (uint64_t)chunk + (uint64_t)x->round * x->piece) * x->esize;
 }
 
+static char *slot_at(const gccl_op *x, unsigned edge, char *area, uint32_t k) {
+  const gccl_edge *e = gccl_lowered_edges(x->plan) + edge;
+  return area + x->comm->geo.stage + (e->place + k % e->slots) * slot_bytes(x);
+}
+
 static char *slot_of(const gccl_op *x, unsigned edge, int out) {
   struct ncclComm *c = x->comm;
   const scratch *s = c->exec;
   const gccl_edge *e = gccl_lowered_edges(x->plan) + edge;
-  uint32_t k = out ? s->sent[edge] : s->consumed[edge];
-  char *area = out ? c->peers[e->peer].area : c->self.area;
-  return area + c->geo.stage + (e->place + k % e->slots) * slot_bytes(x);
+  return out ? slot_at(x, edge, c->peers[e->peer].area, s->sent[edge]) : slot_at(x, edge, c->self.area, s->consumed[edge]);
+}
+
+/* The slot of an edge that is waited for. */
+static const char *coming(const gccl_op *x, unsigned edge) {
+  const scratch *s = x->comm->exec;
+  return slot_at(x, edge, x->comm->self.area, s->waited[edge]);
 }
 
 static char *eager_of(const gccl_op *x, int q, int64_t chunk) {
@@ -598,13 +607,13 @@ static void tell_step(gccl_op *x, const gccl_lop *op) {
       peer = (int32_t)at(&op->peer, x->i, 0);
   }
   x->stepped = 1;
-  gccl_probe_step(x, op->kind, op, peer);
+  gccl_probe_step(x, op->kind, op, peer, op->kind == GCCL_OP_WAIT && op->sync == GCCL_SYNC_DATA ? coming(x, op->edge) : NULL);
 }
 
 /* A wait before the plan's ops. */
 static int tell_wait(gccl_op *x, unsigned what, int r) {
   if (gccl_probed(x->comm)) {
-    if (r == GCCL_BLOCKED && !x->stepped) gccl_probe_step(x, what, NULL, x->blocked_on);
+    if (r == GCCL_BLOCKED && !x->stepped) gccl_probe_step(x, what, NULL, x->blocked_on, NULL);
     x->stepped = r == GCCL_BLOCKED;
   }
   return r;

@@ -144,9 +144,11 @@ static int send_step(gccl_op *x) {
         gccl_copy(c->simd, half, from, len, 0);
         from = half;
       }
+      int seen = gccl_probed(c) && gccl_is_remote(c, to);
+      if (seen) gccl_probe_piece(x, to, 1, NULL, len);
       x->done++;
       tell_piece(c, to, s, k << GCCL_STEP_BITS | x->done, x->done - 1, from, len);
-      if (gccl_probed(c) && gccl_is_remote(c, to)) gccl_probe_piece(x, to, 1, len);
+      if (seen) gccl_probe_pieced(x);
       x->moved = 1;
     }
     x->phase = MS_DRAIN;
@@ -194,12 +196,14 @@ static int recv_step(gccl_op *x) {
     } else {
       uint64_t half = c->geo.p2p_bytes / 2, n = (bytes + half - 1) / half;
       while (x->done < n) {
-        if (gccl_load(&s->done) < (k << GCCL_STEP_BITS | (x->done + 1))) return GCCL_BLOCKED;
         uint64_t off = x->done * half, len = bytes - off < half ? bytes - off : half;
+        int seen = gccl_probed(c) && gccl_is_remote(c, from);
+        if (seen) gccl_probe_piece(x, from, 0, half_of(c, from, x->done), len);
+        if (gccl_load(&s->done) < (k << GCCL_STEP_BITS | (x->done + 1))) return GCCL_BLOCKED;
+        if (seen) gccl_probe_pieced(x);
         gccl_copy(c->simd, (char *)x->recv + off, half_of(c, from, x->done), len, 0);
         x->done++;
         if (x->flow) x->flow->made(x->flow, c, (off + len) / gccl_dtype_size(x->dtype));
-        if (gccl_probed(c) && gccl_is_remote(c, from)) gccl_probe_piece(x, from, 0, len);
         if (x->done < n) tell_done(c, from, r, k << GCCL_STEP_BITS | x->done);
         x->moved = 1;
       }

@@ -62,7 +62,7 @@ int gccl_op_step(gccl_op *x) {
   int r = other_step(x);
   if (gccl_probed(x->comm) && r == GCCL_BLOCKED && !x->stepped) {
     x->stepped = 1;
-    gccl_probe_step(x, GCCL_WAIT_MESSAGE, NULL, x->blocked_on);
+    gccl_probe_step(x, GCCL_WAIT_MESSAGE, NULL, x->blocked_on, NULL);
   }
   return r;
 }

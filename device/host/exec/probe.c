@@ -1,31 +1,25 @@
 /* The event points of probe.h: a record for the trace, and what profiler plugins are told.
  *
  * A plugin has a tree of events: group call, call, operation, and below the operation the run of its channel (host plans have one) and, for
- * each remote rank and direction, a proxy operation with a step for each slot. A parent is opened before its children and closed
- * after them, but for calls on a stream, which return before their operation has run: as with NCCL, a plugin keeps what children refer to.
+ * each remote rank and direction, a proxy operation with a step for each slot (steps.h). A parent is opened before its children and closed
+ * after them, but for calls on a stream, which return before their operation has run, and operations whose last slots the network still has:
+ * as with NCCL, a plugin keeps what children refer to.
  */
 #include "probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "profile.h"
 #include "ring.h"
+#include "steps.h"
 #include "tick.h"
-
-/* What plugins have of the network operations of one direction to one rank. */
-typedef struct proxy {
-  struct proxy *next;
-  int32_t peer;
-  uint8_t send;
-  int steps;
-  void *op[GCCL_PROFILERS], *step[GCCL_PROFILERS];
-} proxy;
 
 struct gccl_seen {
   void *api[GCCL_PROFILERS], *group_api[GCCL_PROFILERS], *group[GCCL_PROFILERS], *task[GCCL_PROFILERS], *channel[GCCL_PROFILERS];
-  proxy *proxies, *stepping;
+  gccl_proxy *proxies, *stepping; /* stepping: whose step is under way */
+  uint64_t pieces;                /* of a message that have begun */
   void *stream;
   const char *func;
   uint8_t message, sends; /* as called: a message to the rank itself becomes a copy */
@@ -73,57 +67,7 @@ static int record_op(const gccl_op *x, unsigned kind, int rc) {
   return 1;
 }
 
-/* --- plugins --- */
-
-/* The activation mask has an event, or one that needs it as a parent. NCCL 2.30.7, src/misc/profiler.cc. */
-static int wanted(const gccl_profiler *f, int type) {
-  enum {
-    STEP = GCCL_PROFILE_PROXY_STEP | GCCL_PROFILE_NET_PLUGIN,
-    OP = GCCL_PROFILE_PROXY_OP | STEP,
-    TASK = OP | GCCL_PROFILE_KERNEL_CH,
-    COLL = GCCL_PROFILE_COLL | TASK,
-    P2P = GCCL_PROFILE_P2P | TASK,
-    COLL_API = GCCL_PROFILE_COLL_API | COLL,
-    P2P_API = GCCL_PROFILE_P2P_API | P2P,
-  };
-  int mask = __atomic_load_n(f->mask, __ATOMIC_RELAXED);
-  switch (type) {
-  case GCCL_PROFILE_GROUP_API: return mask & (GCCL_PROFILE_GROUP_API | COLL_API | P2P_API | GCCL_PROFILE_KERNEL_LAUNCH);
-  case GCCL_PROFILE_COLL_API: return mask & COLL_API;
-  case GCCL_PROFILE_P2P_API: return mask & P2P_API;
-  case GCCL_PROFILE_GROUP: return mask & (GCCL_PROFILE_GROUP | COLL | P2P);
-  case GCCL_PROFILE_COLL: return mask & COLL;
-  case GCCL_PROFILE_P2P: return mask & P2P;
-  case GCCL_PROFILE_PROXY_OP: return mask & OP;
-  case GCCL_PROFILE_PROXY_STEP: return mask & STEP;
-  default: return mask & type;
-  }
-}
-
-/* Opens an event for all plugins that want it. parents: the handles of its parent, or NULL. */
-static void start(const gccl_probe *p, gccl_profile_event *d, void *const *parents, void **handles) {
-  d->rank = p->rank;
-  for (int i = 0; i < p->nprofilers; i++) {
-    const gccl_profiler *f = &p->profiler[i];
-    handles[i] = NULL;
-    if (!wanted(f, (int)d->type)) continue;
-    d->parent = parents ? parents[i] : NULL;
-    f->start(f, &handles[i], d);
-  }
-}
-
-static void state(const gccl_probe *p, void **handles, int what, const gccl_profile_args *args) {
-  static const gccl_profile_args none;
-  for (int i = 0; i < p->nprofilers; i++)
-    if (handles[i]) p->profiler[i].state(&p->profiler[i], handles[i], what, args ? args : &none);
-}
-
-static void stop(const gccl_probe *p, void **handles) {
-  for (int i = 0; i < p->nprofilers; i++) {
-    if (handles[i]) p->profiler[i].stop(&p->profiler[i], handles[i]);
-    handles[i] = NULL;
-  }
-}
+/* --- names for plugins --- */
 
 /* NCCL's names, as its profilers know them (src/misc/utils.cc and src/enqueue.cc of 2.30.7). */
 static const char *func_of(const gccl_op *x) {
@@ -171,12 +115,12 @@ static void open_group_of(gccl_probe *p, int depth) {
     }
   }
   gccl_profile_event d = {.type = GCCL_PROFILE_GROUP_API, .u.group_api = {.depth = depth ? depth : 1}};
-  start(p, &d, NULL, g->handle);
-  state(p, g->handle, GCCL_PROFILE_GROUP_START_STOP, NULL);
+  gccl_profile_start(p, &d, NULL, g->handle);
+  gccl_profile_state(p, g->handle, GCCL_PROFILE_GROUP_START_STOP, NULL);
 }
 
 void gccl_probe_grouping(void) {
-  if (open_group.probe) state(open_group.probe, open_group.handle, GCCL_PROFILE_GROUP_END_START, NULL);
+  if (open_group.probe) gccl_profile_state(open_group.probe, open_group.handle, GCCL_PROFILE_GROUP_END_START, NULL);
 }
 
 void gccl_probe_grouped(int rc) {
@@ -188,7 +132,7 @@ void gccl_probe_grouped(int rc) {
     e->arg = (uint32_t)rc;
     gccl_ring_publish();
   }
-  stop(g->probe, g->handle);
+  gccl_profile_stop(g->probe, g->handle);
   atomic_fetch_sub(&g->probe->inside, 1);
   g->probe = NULL;
 }
@@ -227,7 +171,7 @@ void gccl_probe_call(gccl_probe_call_state *s, gccl_op *x, void *stream, int dep
     d.u.coll_api.root = x->root;
     d.u.coll_api.stream = stream;
   }
-  start(p, &d, open_group.handle, s->handle);
+  gccl_profile_start(p, &d, open_group.handle, s->handle);
   memcpy(x->seen->api, s->handle, sizeof s->handle);
   memcpy(x->seen->group_api, open_group.handle, sizeof open_group.handle);
   x->seen->stream = stream;
@@ -244,7 +188,7 @@ void gccl_probe_called(gccl_probe_call_state *s, int rc, int depth) {
     e->arg = (uint32_t)rc;
     gccl_ring_publish();
   }
-  stop(s->probe, s->handle);
+  gccl_profile_stop(s->probe, s->handle);
   if (!depth) gccl_probe_grouped(rc);
   atomic_fetch_sub(&s->probe->inside, 1); /* the last look */
 }
@@ -259,7 +203,7 @@ void gccl_probe_issue(gccl_op *x) {
   const gccl_probe *p = x->comm->probe;
   if (!s) return;
   gccl_profile_event g = {.type = GCCL_PROFILE_GROUP}, d = {.type = s->message ? GCCL_PROFILE_P2P : GCCL_PROFILE_COLL};
-  start(p, &g, NULL, s->group);
+  gccl_profile_start(p, &g, NULL, s->group);
   if (s->message) {
     d.u.p2p.func = s->func;
     d.u.p2p.buff = s->sends ? (void *)(uintptr_t)x->send : x->recv;
@@ -282,7 +226,7 @@ void gccl_probe_issue(gccl_op *x) {
   for (int i = 0; i < p->nprofilers; i++) { /* as start, but the group's handle is in the descriptor, and the plugin's own */
     const gccl_profiler *f = &p->profiler[i];
     s->task[i] = NULL;
-    if (!wanted(f, (int)d.type)) continue;
+    if (!gccl_profile_wanted(f, (int)d.type)) continue;
     d.rank = p->rank;
     d.parent = s->api[i];
     *(s->message ? &d.u.p2p.group : &d.u.coll.group) = s->group[i];
@@ -290,8 +234,8 @@ void gccl_probe_issue(gccl_op *x) {
   }
   void *launch[GCCL_PROFILERS] = {NULL};
   gccl_profile_event l = {.type = GCCL_PROFILE_KERNEL_LAUNCH, .u.kernel_launch.stream = s->stream};
-  start(p, &l, s->group_api, launch);
-  stop(p, launch);
+  gccl_profile_start(p, &l, s->group_api, launch);
+  gccl_profile_stop(p, launch);
 }
 
 void gccl_probe_run(gccl_op *x) {
@@ -299,7 +243,7 @@ void gccl_probe_run(gccl_op *x) {
   x->traced = (uint8_t)record_op(x, GCCL_EV_RUN, 0);
   if (!s) return;
   gccl_profile_event d = {.type = GCCL_PROFILE_KERNEL_CH, .u.kernel_ch.timer = gccl_now_ns()};
-  start(x->comm->probe, &d, s->task, s->channel);
+  gccl_profile_start(x->comm->probe, &d, s->task, s->channel);
 }
 
 /* How many slots a plan passes through an edge in one round. */
@@ -314,50 +258,32 @@ static int passes(const gccl_lowered *p, unsigned edge, unsigned kind) {
   return n;
 }
 
-static proxy *proxy_of(gccl_op *x, int32_t peer, int send, int nsteps, uint64_t chunk) {
+static gccl_proxy *proxy_of(gccl_op *x, int32_t peer, int send, int nsteps, uint64_t chunk) {
   struct gccl_seen *s = x->seen;
-  for (proxy *p = s->proxies; p; p = p->next)
+  for (gccl_proxy *p = s->proxies; p; p = p->next)
     if (p->peer == peer && p->send == send) return p;
-  proxy *p = calloc(1, sizeof *p);
+  gccl_proxy *p = gccl_proxy_open(x->comm->probe, s->task, peer, send, nsteps, chunk);
   if (!p) return NULL;
-  p->peer = peer;
-  p->send = (uint8_t)send;
   p->next = s->proxies;
-  s->proxies = p;
-  gccl_profile_event d = {.type = GCCL_PROFILE_PROXY_OP};
-  d.u.proxy_op.pid = (int32_t)getpid();
-  d.u.proxy_op.peer = peer;
-  d.u.proxy_op.nsteps = nsteps;
-  d.u.proxy_op.chunk_size = (int)(chunk > INT32_MAX ? INT32_MAX : chunk);
-  d.u.proxy_op.is_send = send;
-  start(x->comm->probe, &d, s->task, p->op);
-  state(x->comm->probe, p->op, GCCL_PROFILE_OP_IN_PROGRESS, NULL);
-  return p;
+  return s->proxies = p;
 }
 
 static void step_ends(gccl_op *x) {
-  proxy *p = x->seen->stepping;
-  if (!p) return;
-  gccl_profile_args size = {.trans_size = x->piece * x->esize};
-  state(x->comm->probe, p->step, p->send ? GCCL_PROFILE_STEP_SEND_WAIT : GCCL_PROFILE_STEP_RECV_GPU_WAIT, &size);
-  stop(x->comm->probe, p->step);
+  if (x->seen->stepping) gccl_step_end(x->seen->stepping);
   x->seen->stepping = NULL;
 }
 
-/* A slot that goes to a remote rank, or is expected from one. A send ends when the network has taken it. */
-static void network_step(gccl_op *x, const gccl_lop *op) {
+/* A slot that goes to a remote rank, or is expected from one. */
+static void network_step(gccl_op *x, const gccl_lop *op, const void *slot) {
   const gccl_edge *e = gccl_lowered_edges(x->plan) + op->edge;
-  const gccl_probe *probe = x->comm->probe;
   int send = op->kind == GCCL_OP_SIGNAL;
-  proxy *p = proxy_of(x, e->peer, send, (int)x->rounds * passes(x->plan, op->edge, op->kind), x->piece * x->esize);
-  if (!p) return;
-  gccl_profile_event d = {.type = GCCL_PROFILE_PROXY_STEP, .u.proxy_step.step = p->steps++};
-  start(probe, &d, p->op, p->step);
-  state(probe, p->step, send ? GCCL_PROFILE_STEP_SEND_GPU_WAIT : GCCL_PROFILE_STEP_RECV_WAIT, NULL);
+  uint64_t bytes = x->piece * x->esize;
+  gccl_proxy *p = proxy_of(x, e->peer, send, (int)x->rounds * passes(x->plan, op->edge, op->kind), bytes);
+  if (p) gccl_step_begin(p, slot, bytes);
   x->seen->stepping = p;
 }
 
-void gccl_probe_step(gccl_op *x, unsigned what, const gccl_lop *op, int32_t peer) {
+void gccl_probe_step(gccl_op *x, unsigned what, const gccl_lop *op, int32_t peer, const void *slot) {
   if (x->traced) {
     gccl_event *e = begin_record(x->comm->probe, GCCL_EV_STEP, 0, !x->cut);
     if (e) {
@@ -370,23 +296,24 @@ void gccl_probe_step(gccl_op *x, unsigned what, const gccl_lop *op, int32_t peer
     }
     x->cut |= !e;
   }
-  if (!x->seen) return;
+  if (!x->seen || what == GCCL_WAIT_MESSAGE) return;
   step_ends(x);
   if (op && (op->kind == GCCL_OP_SIGNAL || op->kind == GCCL_OP_WAIT) && op->sync == GCCL_SYNC_DATA &&
       x->comm->peers[gccl_lowered_edges(x->plan)[op->edge].peer].remote)
-    network_step(x, op);
+    network_step(x, op, slot);
 }
 
-void gccl_probe_piece(gccl_op *x, int32_t peer, int send, uint64_t bytes) {
-  const gccl_probe *probe = x->comm->probe;
+void gccl_probe_piece(gccl_op *x, int32_t peer, int send, const void *at, uint64_t bytes) {
+  struct gccl_seen *s = x->seen;
+  if (!s || s->pieces > x->done) return;
   uint64_t chunk = x->comm->geo.p2p_bytes / 2, all = x->count * gccl_dtype_size(x->dtype);
-  proxy *p = x->seen ? proxy_of(x, peer, send, (int)((all + chunk - 1) / chunk), chunk) : NULL;
-  if (!p) return;
-  gccl_profile_event d = {.type = GCCL_PROFILE_PROXY_STEP, .u.proxy_step.step = p->steps++};
-  gccl_profile_args size = {.trans_size = bytes};
-  start(probe, &d, p->op, p->step);
-  state(probe, p->step, send ? GCCL_PROFILE_STEP_SEND_WAIT : GCCL_PROFILE_STEP_RECV_GPU_WAIT, &size);
-  stop(probe, p->step);
+  s->pieces = x->done + 1;
+  s->stepping = proxy_of(x, peer, send, (int)((all + chunk - 1) / chunk), chunk);
+  if (s->stepping) gccl_step_begin(s->stepping, at, bytes);
+}
+
+void gccl_probe_pieced(gccl_op *x) {
+  if (x->seen) step_ends(x);
 }
 
 void gccl_probe_end(gccl_op *x, int rc) {
@@ -396,25 +323,25 @@ void gccl_probe_end(gccl_op *x, int rc) {
   x->traced = 0;
   if (!s) return;
   step_ends(x);
-  for (proxy *q = s->proxies; q;) {
-    proxy *next = q->next;
-    stop(p, q->op);
-    free(q);
+  for (gccl_proxy *q = s->proxies; q;) {
+    gccl_proxy *next = q->next;
+    gccl_proxy_end(q);
     q = next;
   }
   gccl_profile_args timer = {.timer = gccl_now_ns()};
-  state(p, s->channel, GCCL_PROFILE_KERNEL_CH_STOP, &timer);
-  stop(p, s->channel);
-  stop(p, s->task);
-  stop(p, s->group);
+  gccl_profile_state(p, s->channel, GCCL_PROFILE_KERNEL_CH_STOP, &timer);
+  gccl_profile_stop(p, s->channel);
+  gccl_profile_stop(p, s->task);
+  gccl_profile_stop(p, s->group);
   free(s);
   x->seen = NULL;
 }
 
 /* --- the network --- */
 
-uint32_t gccl_probe_put(struct ncclComm *c, int32_t peer, uint64_t bytes) {
+uint32_t gccl_probe_put(struct ncclComm *c, int32_t peer, uint64_t bytes, uint32_t *step) {
   gccl_probe *p = c->probe;
+  *step = gccl_step_put(p);
   gccl_event *e = begin_record(p, GCCL_EV_PUT, 0, 1);
   if (!e) return 0;
   uint32_t n = atomic_fetch_add_explicit(&p->puts, 1, memory_order_relaxed) + 1;
@@ -426,8 +353,9 @@ uint32_t gccl_probe_put(struct ncclComm *c, int32_t peer, uint64_t bytes) {
   return n;
 }
 
-void gccl_probe_put_done(gccl_probe *p, uint32_t put, int32_t peer) {
-  gccl_event *e = begin_record(p, GCCL_EV_PUT_DONE, 1, 0);
+void gccl_probe_put_done(gccl_probe *p, uint32_t put, uint32_t step, int32_t peer) {
+  if (step) gccl_steps.drop(step);
+  gccl_event *e = put ? begin_record(p, GCCL_EV_PUT_DONE, 1, 0) : NULL;
   if (!e) return;
   e->arg = put;
   e->peer = peer;

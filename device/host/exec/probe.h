@@ -35,14 +35,16 @@ void gccl_probe_plan(const gccl_op *);
 void gccl_probe_planned(const gccl_op *, int rc);
 void gccl_probe_issue(gccl_op *);
 void gccl_probe_run(gccl_op *);
-/* what: enum gccl_kind or gccl_trace_wait; op: of the plan, or NULL. */
-void gccl_probe_step(gccl_op *, unsigned what, const gccl_lop *op, int32_t peer);
-/* A piece of a message has been given to the network, or has come from it. */
-void gccl_probe_piece(gccl_op *, int32_t peer, int send, uint64_t bytes);
+/* what: enum gccl_kind or gccl_trace_wait; op: of the plan, or NULL; slot: that it passes on or waits for, if it does. */
+void gccl_probe_step(gccl_op *, unsigned what, const gccl_lop *op, int32_t peer, const void *slot);
+/* The piece x->done of a message, at `at` here, is about to be given to the network, or is waited for; more than once does not matter. And
+ * it has been given to it, or has come. */
+void gccl_probe_piece(gccl_op *, int32_t peer, int send, const void *at, uint64_t bytes);
+void gccl_probe_pieced(gccl_op *);
 void gccl_probe_end(gccl_op *, int rc);
-/* The number of a put to a remote rank, for its command; 0: not traced. */
-uint32_t gccl_probe_put(struct ncclComm *, int32_t peer, uint64_t bytes);
-void gccl_probe_put_done(gccl_probe *, uint32_t put, int32_t peer);
+/* The number of a put to a remote rank, for its command, and the step that it is for; 0: not traced, none. */
+uint32_t gccl_probe_put(struct ncclComm *, int32_t peer, uint64_t bytes, uint32_t *step);
+void gccl_probe_put_done(gccl_probe *, uint32_t put, uint32_t step, int32_t peer);
 /* An operation of a group that never ran. */
 static inline void gccl_probe_forget(gccl_op *x) {
   if (x->seen) gccl_probe_end(x, GCCL_RC_USAGE);

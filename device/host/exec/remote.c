@@ -58,7 +58,7 @@ void gccl_remote_put(struct ncclComm *c, int q, enum gccl_place place, uint32_t 
     d->off = off;
     d->src = src;
     d->bytes = bytes;
-    if (gccl_probed(c)) d->put = gccl_probe_put(c, q, bytes);
+    if (gccl_probed(c)) d->put = gccl_probe_put(c, q, bytes, &d->step);
   }
   d->flags = (uint8_t)flags;
   signal_in(d, word_place, word, value);
@@ -78,7 +78,7 @@ static void record_to(const gccl_op *x, int q, const gccl_msg_record *m, uint64_
     d->off = off;
     d->src = c->self.area + off;
     d->bytes = payload;
-    if (gccl_probed(c)) d->put = gccl_probe_put(c, q, payload);
+    if (gccl_probed(c)) d->put = gccl_probe_put(c, q, payload, &d->step);
   }
   memcpy(d->message, m, sizeof *m);
   d->message_bytes = sizeof *m;

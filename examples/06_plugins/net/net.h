@@ -24,6 +24,10 @@ int example_isend(void *send_comm, void *data, size_t bytes, int tag, void *mhan
 int example_irecv(void *recv_comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **request);
 int example_flush(void *recv_comm, int n, void **data, int *sizes, void **mhandles, void **request);
 int example_test(void *request, int *done, int *sizes);
+/* Events for profilers: one for each message of a request that is made for a step of theirs, from its posting to its end. The callback comes
+ * with init and may be NULL; steps are as many as the request has messages, NULL where there is none. */
+void example_profile(np_profiler);
+void example_follow(void *request, void **steps);
 int example_close(void *comm);
 int example_close_listen(void *listening);
 

@@ -5,8 +5,9 @@
 
 static int init_v11(void **ctx, uint64_t comm, np_net_config *config, np_logger log, np_profiler profiler) {
   static int any;
-  (void)comm, (void)config, (void)profiler;
+  (void)comm, (void)config;
   *ctx = &any;
+  example_profile(profiler);
   return example_init(log);
 }
 
@@ -43,14 +44,16 @@ static int accept_v7(void *listening, void **recv_comm, np_device_handle **devic
   return example_accept(listening, recv_comm);
 }
 
-static int isend_v10(void *comm, void *data, size_t bytes, int tag, void *mhandle, void *profiled, void **request) {
-  (void)profiled;
-  return example_isend(comm, data, bytes, tag, mhandle, request);
+static int isend_v10(void *comm, void *data, size_t bytes, int tag, void *mhandle, void *step, void **request) {
+  int rc = example_isend(comm, data, bytes, tag, mhandle, request);
+  if (!rc) example_follow(*request, &step);
+  return rc;
 }
 
-static int irecv_v10(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **profiled, void **request) {
-  (void)profiled;
-  return example_irecv(comm, n, data, sizes, tags, mhandles, request);
+static int irecv_v10(void *comm, int n, void **data, size_t *sizes, int *tags, void **mhandles, void **steps, void **request) {
+  int rc = example_irecv(comm, n, data, sizes, tags, mhandles, request);
+  if (!rc) example_follow(*request, steps);
+  return rc;
 }
 
 static int finalize_v11(void *ctx) {

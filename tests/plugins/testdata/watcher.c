@@ -120,7 +120,11 @@ static int start(void *context, void **handle, DESCR *d) {
             d->u.proxy_op.is_send);
 #endif
     break;
+#if V == 3 || V == 4
+  case 128: fprintf(out, " net id %llx data %d", (unsigned long long)d->netPlugin.id, d->netPlugin.data != NULL); break;
+#endif
 #if V >= 5
+  case 128: fprintf(out, " net id %llx data %d", (unsigned long long)d->u.net_plugin.id, d->u.net_plugin.data != NULL); break;
   case 512: fprintf(out, " collapi func %s count %zu type %s", d->u.coll_api.func, d->u.coll_api.count, d->u.coll_api.datatype); break;
   case 1024: fprintf(out, " p2papi func %s count %zu type %s", d->u.p2p_api.func, d->u.p2p_api.count, d->u.p2p_api.datatype); break;
   case 256: fprintf(out, " groupapi depth %d", d->u.group_api.depth); break;
