@@ -357,7 +357,13 @@ func (e *establishing) prove(ctx context.Context, slot int, name string) (left i
 		e.note(q, name, "its put did not come")
 	}
 	e.g.Drain(stepTime)
-	all, err := e.gather(ctx, "gin proof "+name, state, e.NRanks)
+	var all [][][]byte
+	gathered := make(chan struct{})
+	go func() {
+		defer close(gathered)
+		all, err = e.gather(ctx, "gin proof "+name, state, e.NRanks)
+	}()
+	e.helpUntil(gathered) // what this rank has put may still be on its way out, and a peer waits for it
 	if err != nil {
 		return 0, err
 	}
@@ -388,6 +394,20 @@ func (e *establishing) prove(ctx context.Context, slot int, name string) (left i
 		e.g.dropEndpoint(slot)
 	}
 	return e.leftOf(ctx, name)
+}
+
+// helpUntil serves the network, which has no thread yet.
+func (e *establishing) helpUntil(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			if !e.g.Help() {
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+	}
 }
 
 func (e *establishing) pairs() int {

@@ -126,6 +126,13 @@ func TestNetPluginEventsOfAborts(t *testing.T) {
 	}
 }
 
+// A plugin that needs many calls of test for what it sends has them: also while ranks show each other that they are connected, when
+// one knows already and the other does not.
+func TestLazyNetPlugin(t *testing.T) {
+	dir := t.TempDir()
+	overPlugin(t, dir, netPlugin(t, 11), "Events", "left", "NETEVENTS_DOES=lazy", "NETEVENTS_ALONE="+filepath.Join(dir, "first"))
+}
+
 // Without a profiler that wants them there are no steps, whatever the plugin would say.
 func TestNetPluginEventsUnwanted(t *testing.T) {
 	so, watcher := netPlugin(t, 11), build(t, "w.so", "tests/plugins/testdata/watcher.c", "-DV=6")
