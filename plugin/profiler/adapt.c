@@ -23,15 +23,17 @@ int profiler_open_named(const void *table, profiler_init_v1 init, const profiler
   return 0;
 }
 
+/* A plugin without a context is not told of the end, as NCCL's core does it (2.30.7, src/plugin/profiler.cc): some follow their NULL. */
 void profiler_close(int version, gccl_profiler *p) {
   profiler_named *n = p->context;
   switch (version) {
   case 1:
   case 2:
   case 3: /* the six members are the same */
-    ((const profiler_table_v1 *)p->table)->finalize(n->context);
+    if (n->context) ((const profiler_table_v1 *)p->table)->finalize(n->context);
     free(n);
     break;
-  default: ((const profiler_table_v6 *)p->table)->finalize(p->context);
+  default:
+    if (p->context) ((const profiler_table_v6 *)p->table)->finalize(p->context);
   }
 }

@@ -314,6 +314,15 @@ func TestProfilerSeesAborts(t *testing.T) {
 	}
 }
 
+// A plugin that has left its context NULL is not told of the end of the communicator.
+func TestProfilerWithoutContext(t *testing.T) {
+	for _, v := range []string{"-DV=3", "-DV=6"} {
+		so := build(t, "watcher.so", "tests/plugins/testdata/watcher.c", v)
+		program.Check(t, spec("work", "threads", 2, "NCCL_PROFILER_PLUGIN="+so, "WATCHER_FILE="+filepath.Join(t.TempDir(), "w"),
+			"WATCHER_MASK=0", "WATCHER_NO_CONTEXT=1"))
+	}
+}
+
 func TestProfilerThatFails(t *testing.T) {
 	so := build(t, "watcher.so", "tests/plugins/testdata/watcher.c", "-DV=5")
 	r := program.Check(t, spec("left", "threads", 2, "NCCL_PROFILER_PLUGIN="+so, "WATCHER_FILE="+filepath.Join(t.TempDir(), "w"),

@@ -51,7 +51,7 @@ static int start_mask(int *mask) {
 #if V < 4
 static int init(void **context, int *mask) {
   begin_line();
-  *context = (void *)++last;
+  if (!getenv("WATCHER_NO_CONTEXT")) *context = (void *)++last;
   fprintf(out, "init %ld", last);
   end_line();
   return start_mask(mask);
@@ -60,7 +60,7 @@ static int init(void **context, int *mask) {
 static int init(void **context, int *mask, const char *name, uint64_t hash, int nodes, int ranks, int rank, void *log) {
   (void)log;
   begin_line();
-  *context = (void *)++last;
+  if (!getenv("WATCHER_NO_CONTEXT")) *context = (void *)++last;
   fprintf(out, "init %ld name %s hash %d nodes %d ranks %d rank %d", last, name ? name : "-", hash != 0, nodes, ranks, rank);
   end_line();
   return start_mask(mask);
@@ -69,7 +69,7 @@ static int init(void **context, int *mask, const char *name, uint64_t hash, int 
 static int init(void **context, uint64_t hash, int *mask, const char *name, int nodes, int ranks, int rank, void *log) {
   (void)log;
   begin_line();
-  *context = (void *)++last;
+  if (!getenv("WATCHER_NO_CONTEXT")) *context = (void *)++last;
   fprintf(out, "init %ld name %s hash %d nodes %d ranks %d rank %d", last, name ? name : "-", hash != 0, nodes, ranks, rank);
   end_line();
   return start_mask(mask);
@@ -152,6 +152,7 @@ static int state(void *handle, int s, args *a) {
 }
 
 static int finalize(void *context) {
+  if (!context) abort();
   begin_line();
   fprintf(out, "finalize %ld", (long)context);
   end_line();
