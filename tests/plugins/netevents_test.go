@@ -116,7 +116,8 @@ func TestNetPluginEventsMisused(t *testing.T) {
 func TestNetPluginEventsOfAborts(t *testing.T) {
 	dir := t.TempDir()
 	watcher := build(t, "w.so", "tests/plugins/testdata/watcher.c", "-DV=5")
-	overPlugin(t, dir, netPlugin(t, 12), "Events", "aborted", "NCCL_PROFILER_PLUGIN="+watcher, "NETEVENTS_DOES=stuck")
+	overPlugin(t, dir, netPlugin(t, 12), "Events", "aborted", "NCCL_PROFILER_PLUGIN="+watcher, "NETEVENTS_DOES=stuck",
+		"GCCL_EAGER_BYTES=4K") // eager collectives have no steps
 	seen := 0
 	for _, f := range watchers(t, dir, "watcher") {
 		seen += check(t, f, 5).count[network]
